@@ -1,0 +1,35 @@
+/*
+ * node.h - the coordinator of one worker: one Kafka node with its shards and sessions. Implements the service of muster/service.h.
+ */
+#ifndef MUSTER_NODE_H
+#define MUSTER_NODE_H
+
+#include "muster/service.h"
+#include "muster/stats.h"
+
+#include "coordinator/image.h"
+#include "coordinator/shard.h"
+
+struct node;
+
+struct node_config {
+	int32_t node_id;
+	const struct group_settings *groups; /* outlives the node */
+	unsigned int max_sessions;
+	unsigned int max_fetch_wait_ms;	     /* a Fetch is never parked longer */
+	uint64_t random[2];		     /* keys and ids; from the system's random source */
+	/* Rebalance journal: called for each finished event with one line of text; may be NULL. */
+	void (*journal)(void *arg, const char *line);
+	void *journal_arg;
+};
+
+/* `image`, `log` and `stats` outlive the node. NULL: no memory. */
+struct node *node_new(const struct node_config *cfg, const struct image *image, struct log *log, struct stats *stats, struct now now);
+void node_free(struct node *node);
+
+/* Replaces the image; the old one may be freed after the call. */
+void node_set_image(struct node *node, const struct image *image);
+
+extern const struct service_ops node_service_ops; /* service pointer: struct node * */
+
+#endif

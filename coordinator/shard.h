@@ -1,0 +1,79 @@
+/*
+ * shard.h - one partition of __consumer_offsets: its groups, offsets, purgatory, timers and its place in the log.
+ *
+ * Only the worker that owns it touches it. Requests come in as decoded structs (wire/messages.h) with the `struct request`
+ * that will be answered; each function either answers at once or parks. Records that a request produces are appended to the log, applied by
+ * the one replay function when durable, and only then is the request answered.
+ */
+#ifndef MUSTER_SHARD_H
+#define MUSTER_SHARD_H
+
+#include "muster/stats.h"
+#include "muster/time.h"
+
+#include "coordinator/image.h"
+#include "coordinator/log/log.h"
+#include "coordinator/request.h"
+#include "coordinator/wire/messages.h"
+
+/* Settings of the engine, named as in config.def (dots become underscores). Milliseconds unless said otherwise. */
+struct group_settings {
+	int32_t group_min_session_timeout_ms;
+	int32_t group_max_session_timeout_ms;
+	int32_t group_initial_rebalance_delay_ms;
+	int32_t group_max_size;
+	int32_t offset_metadata_max_bytes;
+	int32_t journal_events; /* rebalance events kept per group */
+};
+
+struct shard;
+
+/* `log`, `settings`, `stats` and *image outlive the shard. `random` keys hashes and seeds member ids. NULL: no memory. */
+struct shard *shard_new(unsigned int number, struct log *log, const struct group_settings *settings, struct stats *stats,
+			const uint64_t random[2], struct now now);
+void shard_free(struct shard *shard);
+
+/* Fires due timers (at most `budget`) and completes what became durable. Returns the microsecond of the next wish, as service_ops.tick. */
+uint64_t shard_tick(struct shard *shard, unsigned int budget, struct now now);
+
+/* Requests of the group protocol. group-level validation (empty ids, session timeout range) happens inside. */
+void shard_join_group(struct shard *shard, struct request *rq, const struct join_group_request *in, struct now now);
+void shard_sync_group(struct shard *shard, struct request *rq, const struct sync_group_request *in, struct now now);
+void shard_heartbeat(struct shard *shard, struct request *rq, const struct heartbeat_request *in, struct now now);
+void shard_leave_group(struct shard *shard, struct request *rq, const struct leave_group_request *in, struct now now);
+
+/*
+ * Offsets. The api layer has resolved topic ids to names and checked partitions against the image: `screened` is a response in request order whose
+ * partitions already carry 3 or 100 where they do not exist, 0 where the shard has to decide.
+ * shard_offset_commit fills the rest in and answers `rq` with it when durable. It copies what it keeps.
+ */
+void shard_offset_commit(struct shard *shard, struct request *rq, const struct offset_commit_request *in,
+			 const struct offset_commit_response *screened, struct now now);
+
+/* One committed offset; `metadata` is valid until the shard changes. */
+struct offset_value {
+	int64_t offset;
+	int32_t leader_epoch;
+	struct bytes metadata;
+};
+
+/* False: nothing committed for this partition. Durable values only. */
+bool shard_offset_get(struct shard *shard, struct bytes group_id, struct bytes topic, int32_t partition, struct offset_value *out);
+/* Calls `visit` for each committed offset of the group, topic by topic. */
+void shard_offset_each(struct shard *shard, struct bytes group_id,
+		       void (*visit)(void *arg, struct bytes topic, int32_t partition, const struct offset_value *value), void *arg);
+/*
+ * Runs `then` when everything appended to this shard so far is durable (at once if it is): reads that must see earlier writes.
+ * The callback object belongs to the caller and must stay until it ran or was cancelled.
+ */
+struct shard_barrier {
+	struct shard_barrier *next;
+	uint64_t position; /* log position waited for */
+	void (*then)(struct shard_barrier *barrier, struct now now);
+};
+void shard_barrier(struct shard *shard, struct shard_barrier *barrier, struct now now);
+void shard_barrier_cancel(struct shard *shard, struct shard_barrier *barrier);
+
+unsigned int shard_number(const struct shard *shard);
+
+#endif
