@@ -9,6 +9,8 @@
 
 #include "coordinator/wire/types.h"
 
+#define IMAGE_PARTITIONS_MAX 100000
+
 struct image_node {
 	int32_t id;
 	int32_t port;
@@ -23,10 +25,13 @@ struct image_topic {
 
 struct image; /* image.c */
 
+/* A legal topic name: 1 to 249 of [a-zA-Z0-9._-], not "." or "..". */
+bool image_topic_name_ok(struct bytes name);
+
 /* Builder: image_new, then nodes and topics in any order, then image_seal. Names are copied. */
 struct image *image_new(struct bytes cluster_id);
 bool image_add_node(struct image *img, int32_t id, struct bytes host, int32_t port);
-/* False when the name is taken or not a legal topic name (1 to 249 of [a-zA-Z0-9._-], not "." or ".."), or partitions is not in 1..100000. */
+/* False when the name is taken or not legal, partitions is not in 1..IMAGE_PARTITIONS_MAX, or there is no memory. */
 bool image_add_topic(struct image *img, struct bytes name, int32_t partitions);
 void image_seal(struct image *img, unsigned int shards);
 void image_free(struct image *img);

@@ -12,7 +12,6 @@
 typedef bool type_boolean;
 typedef int8_t type_int8;
 typedef int16_t type_int16;
-typedef uint16_t type_uint16;
 typedef int32_t type_int32;
 typedef int64_t type_int64;
 typedef struct uuid type_uuid;

@@ -10,7 +10,7 @@
 #include "muster/base.h"
 
 #define US_PER_MS 1000u
-#define US_PER_S 1000000u
+#define US_PER_S 1000000 /* token for token as in DPDK, which has the same name */
 #define TIME_NEVER UINT64_MAX
 
 struct now {

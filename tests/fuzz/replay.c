@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #define MUTATIONS_PER_FILE 200
-#define MAX_INPUT (1u << 20)
+#define MAX_FILE (1u << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 		perror(argv[1]);
 		return 2;
 	}
-	static uint8_t data[MAX_INPUT];
+	static uint8_t data[MAX_FILE];
 	uint64_t random = 0x9e3779b97f4a7c15;
 	unsigned int files = 0;
 	for (struct dirent *e; (e = readdir(dir)) != NULL;) {

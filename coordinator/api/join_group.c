@@ -1,0 +1,11 @@
+/*
+ * join_group.c - JoinGroup: to the group's shard, which answers when the rebalance has gathered its members.
+ */
+#include "coordinator/api/api.h"
+
+bool api_join_group(const struct api_call *call)
+{
+	const struct join_group_request *in = call->in;
+	shard_join_group(node_shard(call->node, in->group_id), call->rq, in, call->now);
+	return true;
+}

@@ -1,0 +1,54 @@
+/*
+ * offset_commit.c - OffsetCommit: partitions that do not exist are screened out here, the shard decides about the rest.
+ *
+ * Version 10 names topics by id (an unknown or zero id: 100), the others by name; an unknown partition: 3. If none is left, the
+ * shard is not asked, so that a member that was removed hears of the topics first, as in Kafka.
+ */
+#include "coordinator/api/api.h"
+
+/* Screens one topic; `asked` gets its name from the image where it was named by id. Adds the number of partitions left to *left. */
+static bool screen(const struct api_call *call, struct offset_commit_request_topic *asked, struct offset_commit_response_topic *out,
+		   unsigned int *left)
+{
+	bool by_id = call->rq->version >= 10;
+	const struct image_topic *topic = api_topic(call, asked->name, &asked->topic_id, by_id);
+	struct offset_commit_response_partition *partitions =
+		API_ALLOC(call, asked->partitions_len, struct offset_commit_response_partition);
+	if (partitions == NULL)
+		return false;
+	for (int32_t p = 0; p < asked->partitions_len; p++) {
+		int32_t index = asked->partitions[p].partition_index;
+		int16_t error = api_partition_error(topic, by_id, index);
+		partitions[p] = (struct offset_commit_response_partition){index, error};
+		*left += error == ERROR_NONE;
+	}
+	if (topic != NULL)
+		asked->name = topic->name;
+	*out = (struct offset_commit_response_topic){asked->name, asked->topic_id, partitions, asked->partitions_len};
+	return true;
+}
+
+bool api_offset_commit(const struct api_call *call)
+{
+	struct offset_commit_request in = *(const struct offset_commit_request *)call->in;
+	struct offset_commit_response out;
+	offset_commit_response_init(&out);
+	struct offset_commit_request_topic *asked = API_ALLOC(call, in.topics_len, struct offset_commit_request_topic);
+	struct offset_commit_response_topic *topics = API_ALLOC(call, in.topics_len, struct offset_commit_response_topic);
+	if (asked == NULL || topics == NULL)
+		return false;
+	unsigned int left = 0;
+	for (int32_t t = 0; t < in.topics_len; t++) {
+		asked[t] = in.topics[t];
+		if (!screen(call, &asked[t], &topics[t], &left))
+			return false;
+	}
+	in.topics = asked;
+	out.topics = topics;
+	out.topics_len = in.topics_len;
+	if (left == 0)
+		request_answer(call->rq, &out, call->now);
+	else
+		shard_offset_commit(node_shard(call->node, in.group_id), call->rq, &in, &out, call->now);
+	return true;
+}

@@ -1,0 +1,203 @@
+/*
+ * group.c - the life of a group: found, made, changed in its durable fields, written, removed.
+ */
+#include "coordinator/group/group.h"
+
+bool bytes_dup(struct bytes *out, struct bytes b)
+{
+	if (b.len <= 0) {
+		*out = b.len < 0 ? BYTES_NULL : BYTES_EMPTY;
+		return true;
+	}
+	uint8_t *p = malloc((size_t)b.len);
+	if (p == NULL)
+		return false;
+	memcpy(p, b.p, (size_t)b.len);
+	*out = (struct bytes){p, b.len};
+	return true;
+}
+
+void bytes_free(struct bytes *b)
+{
+	if (b->len > 0)
+		free((void *)(uintptr_t)b->p);
+	*b = BYTES_NULL;
+}
+
+struct group *group_find(struct shard *shard, struct bytes id)
+{
+	uint64_t hash = hash_bytes(&shard->key, 0, id);
+	for (struct table_node *n = table_chain(&shard->groups, hash); n != NULL; n = n->next) {
+		struct group *g = CONTAINER_OF(n, struct group, node);
+		if (n->hash == hash && bytes_equal(g->id, id))
+			return g;
+	}
+	return NULL;
+}
+
+struct group *group_new(struct shard *shard, struct bytes id)
+{
+	CHECK(id.len >= 0 && id.len <= RECORD_STRING_MAX);
+	struct group *g = calloc(1, sizeof(*g) + (size_t)id.len);
+	if (g == NULL)
+		return NULL;
+	if (id.len > 0)
+		memcpy(g + 1, id.p, (size_t)id.len);
+	g->id = bytes_of(g + 1, (size_t)id.len);
+	g->shard = shard;
+	g->state = g->previous_state = GROUP_EMPTY;
+	g->state_ms = -1;
+	g->protocol_type = BYTES_NULL;
+	g->protocol = BYTES_NULL;
+	LIST_INIT(&g->pending);
+	if (!table_add(&shard->groups, &g->node, hash_bytes(&shard->key, 0, id))) {
+		free(g);
+		return NULL;
+	}
+	shard->stats->group_groups_now++;
+	return g;
+}
+
+void group_free(struct group *group)
+{
+	CHECK(group->members_len == 0 && group->pending_len == 0);
+	CHECK(!purgatory_waiting(&group->join) && !purgatory_waiting(&group->sync));
+	journal_fini(&group->journal);
+	bytes_free(&group->protocol_type);
+	bytes_free(&group->protocol);
+	free(group->members);
+	free(group);
+}
+
+void group_put(struct group *group)
+{
+	CHECK(group->refs > 0);
+	if (--group->refs == 0 && group->removed)
+		group_free(group);
+}
+
+void group_remove(struct group *group, struct now now)
+{
+	struct shard *shard = group->shard;
+	purgatory_cancel(&group->join);
+	purgatory_cancel(&group->sync);
+	while (group->members_len > 0)
+		member_remove(group->members[group->members_len - 1], ERROR_UNKNOWN_MEMBER_ID, now);
+	while (!LIST_EMPTY(&group->pending))
+		pending_remove(LIST_FIRST(&group->pending));
+	table_remove(&shard->groups, &group->node);
+	group->removed = true;
+	shard->stats->group_groups_now--;
+	if (group->state != GROUP_DEAD)
+		group_transition(group, GROUP_DEAD, now);
+	group->refs++;
+	group_put(group);
+}
+
+static bool group_set(struct bytes *field, struct bytes value)
+{
+	struct bytes copy;
+	if (bytes_equal(*field, value))
+		return true;
+	if (!bytes_dup(&copy, value))
+		return false;
+	bytes_free(field);
+	*field = copy;
+	return true;
+}
+
+bool group_set_protocol_type(struct group *group, struct bytes type)
+{
+	return group_set(&group->protocol_type, type);
+}
+
+bool group_set_protocol(struct group *group, struct bytes name)
+{
+	return group_set(&group->protocol, name);
+}
+
+int64_t group_rebalance_timeout(const struct group *group)
+{
+	int64_t max = 0;
+	for (uint32_t i = 0; i < group->members_len; i++)
+		if (group->members[i]->rebalance_timeout_ms > max)
+			max = group->members[i]->rebalance_timeout_ms;
+	return max;
+}
+
+int16_t group_validate(struct group *group, struct bytes member_id, struct bytes instance_id, struct member **out)
+{
+	if (!bytes_is_null(instance_id)) {
+		const struct member *owner = member_find_instance(group, instance_id);
+		if (owner == NULL)
+			return ERROR_UNKNOWN_MEMBER_ID;
+		if (!bytes_equal(owner->id, member_id))
+			return ERROR_FENCED_INSTANCE_ID;
+	}
+	struct member *m = member_find(group, member_id);
+	if (m == NULL)
+		return ERROR_UNKNOWN_MEMBER_ID;
+	*out = m;
+	return 0;
+}
+
+static struct record_group group_head(const struct group *group, int64_t state_ms)
+{
+	return (struct record_group){
+		.protocol_type = group->protocol_type,
+		.generation = group->generation,
+		.protocol = group->members_len == 0 ? BYTES_NULL : group->protocol,
+		.leader = group->leader == NULL ? BYTES_NULL : group->leader->id,
+		.state_ms = state_ms,
+		.members_len = (int32_t)group->members_len,
+	};
+}
+
+static void group_encode(struct writer *w, const struct group *group, const struct bytes *assignments, int64_t state_ms)
+{
+	struct record_group head = group_head(group, state_ms);
+	record_group_value(w, &head);
+	for (uint32_t i = 0; i < group->members_len; i++) {
+		const struct member *m = group->members[i];
+		struct record_member rm = {
+			.id = m->id,
+			.instance_id = m->instance_id,
+			.client_id = m->client_id,
+			.host = m->host,
+			.rebalance_timeout_ms = m->rebalance_timeout_ms,
+			.session_timeout_ms = m->session_timeout_ms,
+			.subscription = member_metadata(m),
+			.assignment = assignments != NULL ? assignments[i] : m->assignment,
+		};
+		record_group_member(w, &rm);
+	}
+}
+
+struct write *group_write_new(struct group *group, const struct bytes *assignments, size_t extra, struct now now)
+{
+	int64_t state_ms = group->state == GROUP_EMPTY ? group->state_ms : now.wall_ms;
+	struct writer size = writer_of(NULL, 0);
+	record_group_key(&size, group->id);
+	group_encode(&size, group, assignments, state_ms);
+
+	struct write *w = size.need > INT32_MAX ? NULL : write_new(1, size.need, extra);
+	if (w == NULL)
+		return NULL;
+	write_key(w);
+	record_group_key(&w->bytes, group->id);
+	write_value(w);
+	group_encode(&w->bytes, group, assignments, state_ms);
+	write_end(w, false);
+	w->group = group;
+	group->refs++;
+	w->generation = group->generation;
+	return w;
+}
+
+void group_write_empty(struct group *group, struct now now)
+{
+	CHECK(group->members_len == 0);
+	struct write *w = group_write_new(group, NULL, 0, now);
+	if (w == NULL || write_submit(group->shard, w, now) != 0)
+		group->shard->stats->log_append_failed++;
+}

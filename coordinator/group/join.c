@@ -1,0 +1,309 @@
+/*
+ * join.c - JoinGroup: who may join, as whom, and whether that means a rebalance (group-protocol 1.4).
+ *
+ * Order of checks: group id, session timeout range, group known, room, protocols, identity, state. A handler either answers or parks
+ * the request with its member; parked joins are answered when the join phase completes (rebalance.c).
+ */
+#include <stdio.h>
+
+#include "coordinator/group/group.h"
+
+/* ---- answers ---- */
+
+void join_answer_error(struct request *rq, int16_t error, struct bytes member_id, struct now now)
+{
+	struct join_group_response r;
+	join_group_response_init(&r);
+	r.error_code = error;
+	r.generation_id = -1;
+	r.protocol_name = rq->version >= 7 ? BYTES_NULL : BYTES_EMPTY;
+	r.member_id = bytes_is_null(member_id) ? BYTES_EMPTY : member_id;
+	request_answer(rq, &r, now);
+}
+
+static struct join_group_response_member *join_list(const struct group *group)
+{
+	struct join_group_response_member *list = shard_scratch(group->shard, group->members_len * sizeof(*list));
+	for (uint32_t i = 0; list != NULL && i < group->members_len; i++)
+		list[i] = (struct join_group_response_member){
+			.member_id = group->members[i]->id,
+			.group_instance_id = group->members[i]->instance_id,
+			.metadata = member_metadata(group->members[i]),
+		};
+	return list;
+}
+
+void join_answer_as(struct member *m, struct request *rq, struct bytes leader, bool skip_assignment, struct now now)
+{
+	const struct group *group = m->group;
+	struct join_group_response r;
+	join_group_response_init(&r);
+	r.generation_id = group->generation;
+	r.protocol_type = group->protocol_type;
+	r.protocol_name = bytes_is_null(group->protocol) ? BYTES_EMPTY : group->protocol;
+	r.leader = leader;
+	r.skip_assignment = skip_assignment;
+	r.member_id = m->id;
+	if (bytes_equal(leader, m->id)) {
+		r.members = join_list(group);
+		r.members_len = r.members != NULL ? (int32_t)group->members_len : 0;
+	}
+	request_answer(rq, &r, now);
+}
+
+void join_answer(struct member *m, struct request *rq, struct now now)
+{
+	struct bytes leader = m->group->leader != NULL ? m->group->leader->id : BYTES_EMPTY;
+	join_answer_as(m, rq, leader, false, now);
+}
+
+/* ---- checks ---- */
+
+bool join_offers_fit(const struct join_group_request *in)
+{
+	if (in->protocols_len > MEMBER_OFFERS_MAX || in->protocol_type.len > RECORD_STRING_MAX)
+		return false;
+	for (int32_t i = 0; i < in->protocols_len; i++)
+		if (in->protocols[i].name.len > RECORD_STRING_MAX)
+			return false;
+	return in->group_instance_id.len <= RECORD_STRING_MAX - 37;
+}
+
+/* Version 0 has no rebalance timeout. */
+int32_t join_rebalance_timeout(const struct request *rq, const struct join_group_request *in)
+{
+	return rq->version == 0 ? in->session_timeout_ms : in->rebalance_timeout_ms;
+}
+
+/* While members are joining, those that wait count: a limit that was lowered must not throw out who is in already. */
+static bool join_has_room(struct group *group, const struct member *m)
+{
+	uint32_t max = group->shard->settings->group_max_size > 0 ? (uint32_t)group->shard->settings->group_max_size : 1;
+	switch (group->state) {
+	case GROUP_PREPARING:
+		return (m != NULL && m->join != NULL) || group->waiting < max;
+	case GROUP_COMPLETING:
+	case GROUP_STABLE:
+		return m != NULL || group->members_len < max;
+	default:
+		return true;
+	}
+}
+
+static void join_no_room(struct group *group, struct member *m, struct request *rq, const struct join_group_request *in, struct now now)
+{
+	struct pending *p = pending_find(group, in->member_id);
+	if (m != NULL) {
+		journal_member(group, "member-refused-group-full", m, BYTES_NULL);
+		member_remove(m, ERROR_UNKNOWN_MEMBER_ID, now);
+	}
+	if (p != NULL)
+		pending_remove(p);
+	join_answer_error(rq, ERROR_GROUP_MAX_SIZE_REACHED, BYTES_EMPTY, now);
+	if (m != NULL || p != NULL)
+		rebalance_try_complete(group, now);
+}
+
+/* ---- a new member ---- */
+
+static void join_add(struct group *group, struct bytes id, bool unnamed, struct request *rq, const struct join_group_request *in, struct now now)
+{
+	char host[20];
+	int host_len = snprintf(host, sizeof(host), "/%u.%u.%u.%u", rq->peer_addr >> 24, rq->peer_addr >> 16 & 255, rq->peer_addr >> 8 & 255,
+				rq->peer_addr & 255);
+	struct member_text text = {id, in->group_instance_id, bytes_is_null(rq->client_id) ? BYTES_EMPTY : rq->client_id,
+				   bytes_of(host, (size_t)host_len)};
+	struct offers *offers = offers_new(group, in->protocols, in->protocols_len);
+	bool typed = offers != NULL && (group->members_len > 0 || group_set_protocol_type(group, in->protocol_type));
+	if (offers != NULL && !typed)
+		offers_free(offers);
+	struct member *m = typed ? member_add(group, &text, offers) : NULL;
+	if (m == NULL) {
+		join_answer_error(rq, ERROR_COORDINATOR_NOT_AVAILABLE, BYTES_EMPTY, now);
+		return;
+	}
+	m->is_new = true;
+	m->unnamed = unnamed;
+	m->session_timeout_ms = in->session_timeout_ms;
+	m->rebalance_timeout_ms = join_rebalance_timeout(rq, in);
+	if (group->state == GROUP_PREPARING && group->previous_state == GROUP_EMPTY)
+		group->new_member_added = true;
+	member_start_new_timer(m, now);
+	journal_member(group, "member-joined", m, in->reason);
+	member_park_join(m, rq, now);
+	if (group->state == GROUP_PREPARING)
+		rebalance_try_complete(group, now);
+	else
+		rebalance_prepare(group, JOURNAL_MEMBER_JOINED, m, now);
+}
+
+static void join_new(struct group *group, struct request *rq, const struct join_group_request *in, struct now now)
+{
+	if (!protocols_accept(group, in->protocol_type, in->protocols, in->protocols_len)) {
+		join_answer_error(rq, ERROR_INCONSISTENT_GROUP_PROTOCOL, BYTES_EMPTY, now);
+		return;
+	}
+	bool is_static = !bytes_is_null(in->group_instance_id);
+	struct member *owner = is_static ? member_find_instance(group, in->group_instance_id) : NULL;
+	bool ask_back = !is_static && rq->version >= 4;
+	if (rq->eof && !ask_back) { /* whoever closed its end will not wait for the generation */
+		join_answer_error(rq, ERROR_REBALANCE_IN_PROGRESS, BYTES_EMPTY, now);
+		return;
+	}
+	if (owner != NULL) {
+		join_static(group, owner, rq, in, now);
+		return;
+	}
+	struct bytes id = member_make_id(group->shard, is_static ? in->group_instance_id : rq->client_id);
+	if (bytes_is_null(id) || (ask_back && pending_add(group, id, in->session_timeout_ms, now) == NULL)) {
+		join_answer_error(rq, ERROR_COORDINATOR_NOT_AVAILABLE, BYTES_EMPTY, now);
+		return;
+	}
+	if (ask_back)
+		join_answer_error(rq, ERROR_MEMBER_ID_REQUIRED, id, now);
+	else
+		join_add(group, id, true, rq, in, now);
+}
+
+/* An id that was handed out comes back. */
+static void join_pending(struct group *group, struct pending *p, struct request *rq, const struct join_group_request *in, struct now now)
+{
+	if (!bytes_is_null(in->group_instance_id)) { /* ids are handed out to dynamic members only */
+		join_answer_error(rq, ERROR_UNKNOWN_SERVER_ERROR, in->member_id, now);
+		return;
+	}
+	if (rq->eof) {
+		join_answer_error(rq, ERROR_REBALANCE_IN_PROGRESS, in->member_id, now);
+		return;
+	}
+	pending_remove(p);
+	join_add(group, in->member_id, false, rq, in, now);
+}
+
+/* ---- a known member ---- */
+
+static void join_again(struct member *m, struct request *rq, const struct join_group_request *in, enum journal_cause cause, struct now now)
+{
+	struct group *group = m->group;
+	if (rq->eof) {
+		join_answer_error(rq, ERROR_REBALANCE_IN_PROGRESS, in->member_id, now);
+		return;
+	}
+	if (!offers_equal(m->offers, in->protocols, in->protocols_len)) {
+		struct offers *offers = offers_new(group, in->protocols, in->protocols_len);
+		if (offers == NULL) {
+			join_answer_error(rq, ERROR_COORDINATOR_NOT_AVAILABLE, in->member_id, now);
+			return;
+		}
+		member_set_offers(m, offers);
+	}
+	m->session_timeout_ms = in->session_timeout_ms;
+	m->rebalance_timeout_ms = join_rebalance_timeout(rq, in);
+	if (group->state == GROUP_PREPARING) {
+		member_park_join(m, rq, now);
+		rebalance_try_complete(group, now);
+		return;
+	}
+	journal_open(group, cause, m, now);
+	member_park_join(m, rq, now);
+	rebalance_prepare(group, cause, m, now);
+}
+
+static void join_known(struct member *m, struct request *rq, const struct join_group_request *in, struct now now)
+{
+	struct group *group = m->group;
+	bool same = offers_equal(m->offers, in->protocols, in->protocols_len);
+	switch (group->state) {
+	case GROUP_PREPARING:
+		join_again(m, rq, in, JOURNAL_MEMBER_REJOINED, now);
+		return;
+	case GROUP_COMPLETING: /* same: its earlier answer was lost */
+		if (same)
+			join_answer(m, rq, now);
+		else
+			join_again(m, rq, in, JOURNAL_MEMBER_REJOINED, now);
+		return;
+	case GROUP_STABLE:
+		if (group->leader == m)
+			join_again(m, rq, in, JOURNAL_LEADER_REJOINED, now);
+		else if (!same)
+			join_again(m, rq, in, JOURNAL_MEMBER_REJOINED, now);
+		else
+			join_answer(m, rq, now);
+		return;
+	default:
+		join_answer_error(rq, ERROR_UNKNOWN_MEMBER_ID, in->member_id, now);
+	}
+}
+
+static void join_existing(struct group *group, struct request *rq, const struct join_group_request *in, struct now now)
+{
+	if (!protocols_accept(group, in->protocol_type, in->protocols, in->protocols_len)) {
+		join_answer_error(rq, ERROR_INCONSISTENT_GROUP_PROTOCOL, in->member_id, now);
+		return;
+	}
+	struct pending *p = pending_find(group, in->member_id);
+	if (p != NULL) {
+		join_pending(group, p, rq, in, now);
+		return;
+	}
+	struct member *m;
+	int16_t error = group_validate(group, in->member_id, in->group_instance_id, &m);
+	if (error != 0)
+		join_answer_error(rq, error, in->member_id, now);
+	else
+		join_known(m, rq, in, now);
+}
+
+/* ---- entry ---- */
+
+static struct group *join_group(struct shard *shard, struct request *rq, const struct join_group_request *in, struct now now)
+{
+	const struct group_settings *s = shard->settings;
+	int16_t error = 0;
+	struct group *group = NULL;
+	if (bytes_is_empty(in->group_id) || in->group_id.len > RECORD_STRING_MAX)
+		error = ERROR_INVALID_GROUP_ID;
+	else if (in->session_timeout_ms < s->group_min_session_timeout_ms || in->session_timeout_ms > s->group_max_session_timeout_ms)
+		error = ERROR_INVALID_SESSION_TIMEOUT;
+	else if (!join_offers_fit(in))
+		error = ERROR_INVALID_REQUEST;
+	else {
+		group = group_find(shard, in->group_id);
+		if (group == NULL && !bytes_is_empty(in->member_id))
+			error = ERROR_UNKNOWN_MEMBER_ID;
+		else if (group == NULL) {
+			group = group_new(shard, in->group_id);
+			if (group != NULL) {
+				group->state_ms = now.wall_ms;
+				group_write_empty(group, now);
+			}
+		}
+		if (error == 0 && group == NULL)
+			error = ERROR_COORDINATOR_NOT_AVAILABLE;
+	}
+	if (error != 0)
+		join_answer_error(rq, error, in->member_id, now);
+	return error == 0 ? group : NULL;
+}
+
+void shard_join_group(struct shard *shard, struct request *rq, const struct join_group_request *in, struct now now)
+{
+	shard->stats->group_joins++;
+	struct group *group = join_group(shard, rq, in, now);
+	if (group == NULL)
+		return;
+	if (group->state == GROUP_DEAD) {
+		join_answer_error(rq, ERROR_COORDINATOR_NOT_AVAILABLE, in->member_id, now);
+		return;
+	}
+	bool named = !bytes_is_empty(in->member_id);
+	struct member *m = named ? member_find(group, in->member_id)
+			 : bytes_is_null(in->group_instance_id) ? NULL : member_find_instance(group, in->group_instance_id);
+	if (!join_has_room(group, m))
+		join_no_room(group, named ? m : NULL, rq, in, now);
+	else if (named)
+		join_existing(group, rq, in, now);
+	else
+		join_new(group, rq, in, now);
+}

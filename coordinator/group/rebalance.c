@@ -1,0 +1,235 @@
+/*
+ * rebalance.c - the join phase: how it begins, when it is complete, and what it leaves behind.
+ *
+ * One delayed operation per group, of one of two kinds:
+ *   initial join   the group was Empty: waits out the initial delay whatever happens, once more for every delay in which somebody joined,
+ *                  never longer than the largest rebalance timeout;
+ *   join           complete when every member has a parked JoinGroup and no handed-out id is missing, else at the largest rebalance timeout.
+ * A second one, sync, removes members that got their generation but never asked for their assignment.
+ *
+ * Completing: members that did not rejoin are removed, except static ones, which keep their place and their last subscription; the generation is
+ * counted up; the parked joins are answered.
+ */
+#include "coordinator/group/group.h"
+
+/* A join phase that found nobody is not repeated faster than this, whatever timeouts the members asked for. */
+#define REBALANCE_AGAIN_MS 1000
+
+static bool rebalance_all_joined(const struct group *group)
+{
+	return group->waiting == group->members_len && group->pending_len == 0;
+}
+
+/* ---- completing the join phase ---- */
+
+static const struct purgatory_kind rebalance_join, rebalance_initial, rebalance_sync;
+
+static void rebalance_arm(struct group *group, const struct purgatory_kind *kind, int64_t ms, struct now now)
+{
+	struct purgatory_op *op = kind == &rebalance_sync ? &group->sync : &group->join;
+	purgatory_start(&group->shard->purgatory, op, kind, &group->watch, deadline_after(now, ms), now);
+}
+
+/* Backwards, because removing moves the last member into the hole. */
+static void rebalance_drop_absent(struct group *group, struct now now)
+{
+	for (uint32_t i = group->members_len; i-- > 0;) {
+		struct member *m = group->members[i];
+		if (m->join != NULL)
+			continue;
+		journal_late(group, m);
+		if (!bytes_is_null(m->instance_id))
+			continue;
+		group->shard->stats->group_join_dropped++;
+		journal_member(group, "member-late", m, BYTES_NULL);
+		member_remove(m, ERROR_UNKNOWN_MEMBER_ID, now);
+	}
+}
+
+/* The leader must be one that gets an answer now. */
+static void rebalance_elect(struct group *group)
+{
+	if (group->leader != NULL && group->leader->join != NULL)
+		return;
+	for (uint32_t i = 0; i < group->members_len; i++) {
+		if (group->members[i]->join != NULL) {
+			group->leader = group->members[i];
+			return;
+		}
+	}
+}
+
+/* Generations only grow; a stored one may be anything. */
+static int32_t rebalance_next(int32_t generation)
+{
+	return generation < 0 || generation == INT32_MAX ? 1 : generation + 1;
+}
+
+static void rebalance_finish_empty(struct group *group, struct now now)
+{
+	group->generation = rebalance_next(group->generation);
+	group->leader = NULL;
+	group_set_protocol(group, BYTES_NULL);
+	group_transition(group, GROUP_EMPTY, now);
+	journal_close(group, now);
+	group_write_empty(group, now);
+}
+
+static void rebalance_answer(struct group *group, struct now now)
+{
+	for (uint32_t i = 0; i < group->members_len; i++) {
+		struct member *m = group->members[i];
+		struct request *rq = member_unpark_join(m);
+		m->is_new = m->unnamed = false;
+		member_touch(m, now);
+		if (rq != NULL)
+			join_answer(m, rq, now);
+	}
+	CHECK(group->waiting == 0);
+}
+
+static void rebalance_complete(struct group *group, struct now now)
+{
+	CHECK(group->state == GROUP_PREPARING);
+	rebalance_drop_absent(group, now);
+	if (group->members_len == 0) {
+		rebalance_finish_empty(group, now);
+		return;
+	}
+	if (group->waiting == 0) { /* only absent static members: their sessions will end it */
+		int64_t timeout = group_rebalance_timeout(group);
+		journal_forget_late(group);
+		rebalance_arm(group, &rebalance_join, timeout > REBALANCE_AGAIN_MS ? timeout : REBALANCE_AGAIN_MS, now);
+		return;
+	}
+	rebalance_elect(group);
+	group_set_protocol(group, protocols_select(group));
+	group->generation = rebalance_next(group->generation);
+	group_transition(group, GROUP_COMPLETING, now);
+	group->shard->stats->group_rebalances++;
+	journal_close(group, now);
+	for (uint32_t i = 0; i < group->members_len; i++)
+		group->members[i]->unsynced = true;
+	group->unsynced = group->members_len;
+	rebalance_answer(group, now);
+	rebalance_arm(group, &rebalance_sync, group_rebalance_timeout(group), now);
+}
+
+/* ---- the delayed operations ---- */
+
+static struct group *rebalance_group_of_join(struct purgatory_op *op)
+{
+	return CONTAINER_OF(op, struct group, join);
+}
+
+static bool rebalance_join_try(struct purgatory_op *op)
+{
+	return rebalance_all_joined(rebalance_group_of_join(op));
+}
+
+static void rebalance_join_complete(struct purgatory_op *op, struct now now)
+{
+	rebalance_complete(rebalance_group_of_join(op), now);
+}
+
+static void rebalance_initial_complete(struct purgatory_op *op, struct now now)
+{
+	struct group *group = rebalance_group_of_join(op);
+	if (!group->new_member_added || group->initial_left_ms == 0) {
+		rebalance_complete(group, now);
+		return;
+	}
+	uint64_t delay = group->initial_delay_ms, left = group->initial_left_ms;
+	group->new_member_added = false;
+	group->initial_left_ms = left > delay ? left - delay : 0;
+	rebalance_arm(group, &rebalance_initial, (int64_t)(delay < left ? delay : left), now);
+}
+
+static bool rebalance_sync_try(struct purgatory_op *op)
+{
+	return CONTAINER_OF(op, struct group, sync)->unsynced == 0;
+}
+
+static void rebalance_sync_expired(struct purgatory_op *op, struct now now)
+{
+	struct group *group = CONTAINER_OF(op, struct group, sync);
+	CHECK(group->state == GROUP_COMPLETING || group->state == GROUP_STABLE);
+	for (uint32_t i = group->members_len; i-- > 0;) {
+		struct member *m = group->members[i];
+		if (!m->unsynced)
+			continue;
+		group->shard->stats->group_sync_expired++;
+		journal_member(group, "member-did-not-sync", m, BYTES_NULL);
+		journal_open(group, JOURNAL_SYNC_TIMEOUT, m, now);
+		member_remove(m, ERROR_UNKNOWN_MEMBER_ID, now);
+	}
+	rebalance_prepare(group, JOURNAL_SYNC_TIMEOUT, NULL, now);
+}
+
+static const struct purgatory_kind rebalance_join = {"join", rebalance_join_try, rebalance_join_complete, NULL};
+static const struct purgatory_kind rebalance_initial = {"initial join", NULL, rebalance_initial_complete, NULL};
+static const struct purgatory_kind rebalance_sync = {"sync", rebalance_sync_try, NULL, rebalance_sync_expired};
+
+/* ---- beginning and re-checking ---- */
+
+void rebalance_abort_syncs(struct group *group, int16_t error, struct now now)
+{
+	for (uint32_t i = 0; i < group->members_len; i++) {
+		struct member *m = group->members[i];
+		struct request *rq = member_unpark_sync(m);
+		bytes_free(&m->assignment);
+		m->assignment = BYTES_EMPTY;
+		if (rq == NULL)
+			continue;
+		member_touch(m, now);
+		sync_answer_error(rq, error, now);
+	}
+}
+
+void rebalance_prepare(struct group *group, enum journal_cause cause, const struct member *who, struct now now)
+{
+	CHECK(group->state == GROUP_EMPTY || group->state == GROUP_STABLE || group->state == GROUP_COMPLETING);
+	journal_open(group, cause, who, now);
+	if (who != NULL && who->join != NULL)
+		group->journal.last_tag = who->tag;
+	if (group->state == GROUP_COMPLETING)
+		rebalance_abort_syncs(group, ERROR_REBALANCE_IN_PROGRESS, now);
+	for (uint32_t i = 0; i < group->members_len; i++)
+		group->members[i]->unsynced = false;
+	group->unsynced = 0;
+	purgatory_cancel(&group->sync);
+
+	bool initial = group->state == GROUP_EMPTY;
+	group_transition(group, GROUP_PREPARING, now);
+	int64_t timeout = group_rebalance_timeout(group);
+	if (!initial) {
+		rebalance_arm(group, &rebalance_join, timeout, now);
+		return;
+	}
+	int64_t delay = group->shard->settings->group_initial_rebalance_delay_ms;
+	group->new_member_added = false;
+	group->initial_delay_ms = (uint64_t)(delay > 0 ? delay : 0);
+	group->initial_left_ms = timeout > delay ? (uint64_t)(timeout - delay) : 0;
+	rebalance_arm(group, &rebalance_initial, delay, now);
+}
+
+void rebalance_try_complete(struct group *group, struct now now)
+{
+	purgatory_check(&group->watch, now);
+}
+
+void rebalance_after_expiry(struct group *group, struct now now)
+{
+	if (group->state != GROUP_PREPARING || !rebalance_all_joined(group))
+		return;
+	purgatory_cancel(&group->join);
+	rebalance_complete(group, now);
+}
+
+void rebalance_after_removal(struct group *group, enum journal_cause cause, struct now now)
+{
+	if (group->state == GROUP_STABLE || group->state == GROUP_COMPLETING)
+		rebalance_prepare(group, cause, NULL, now);
+	else
+		rebalance_try_complete(group, now);
+}

@@ -1,0 +1,411 @@
+/*
+ * main.c - the program: the only file that sees both halves. Settings in, dataplane and nodes up, signals, counters out.
+ *
+ * Threads: the calling thread becomes worker 0 inside dataplane_run. A second one, started first so that it keeps the affinity the
+ * program was given, does nothing but wait for signals; every other thread has them blocked. So there is no signal handler and no
+ * static state.
+ *
+ *   SIGTERM, SIGINT   the first: dataplane_stop; dataplane_run returns within STOP_GRACE_US. The second: _exit at once.
+ *   SIGUSR1           the counters that are not zero
+ *   SIGPIPE           ignored
+ *
+ * Invariants:
+ *  1. No line that is written while workers run waits for stdout (output.h).
+ *  2. Exit status 2 means that nothing was started: no EAL, no port, no thread.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "muster/check.h"
+#include "muster/dataplane.h"
+
+#include "coordinator/catalog.h"
+#include "coordinator/cli.h"
+#include "coordinator/node.h"
+#include "coordinator/output.h"
+
+#ifdef MUSTER_JEMALLOC
+#include <jemalloc/jemalloc.h>
+#endif
+
+#define STOP_GRACE_US (4 * US_PER_S)
+
+enum { EXIT_STOPPED = EXIT_SUCCESS, EXIT_BROKEN = 1, EXIT_REFUSED = 2 };
+
+struct program {
+	struct cli cli;
+	struct config cfg;
+	struct group_settings groups;
+	char host[CONFIG_TEXT_MAX + 1]; /* that clients are told */
+	struct image *image;
+	struct log *log;
+	struct node *node;
+	_Atomic(struct dataplane *) dp;
+	struct output out; /* stdout */
+	pthread_t signals;
+	atomic_bool done;  /* the signal thread shall end */
+	atomic_uint stops; /* SIGTERM and SIGINT so far */
+};
+
+/* ---- lines on stdout while workers run (invariant 1) ---- */
+
+static void journal(void *arg, const char *line)
+{
+	struct program *pr = arg;
+	output_line(&pr->out, "journal: %s", line);
+}
+
+static void emit_stats(struct program *pr, struct dataplane *dp)
+{
+	for (unsigned int w = 0; w < (unsigned int)pr->cfg.workers; w++) {
+		const struct stats *stats = dataplane_stats(dp, w);
+		for (size_t i = 0; i < ARRAY_LEN(stats_rows); i++) {
+			uint64_t value = stats_value(stats, &stats_rows[i]);
+			if (value != 0)
+				output_line(&pr->out, "stats: worker %u: %s %" PRIu64, w, stats_rows[i].name, value);
+		}
+	}
+}
+
+/* ---- signals ---- */
+
+static void signal_set(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGUSR1);
+}
+
+static void *wait_for_signals(void *arg)
+{
+	struct program *pr = arg;
+	sigset_t set;
+	int sig;
+	signal_set(&set);
+	while (sigwait(&set, &sig) == 0 && !atomic_load(&pr->done)) {
+		struct dataplane *dp = atomic_load(&pr->dp);
+		if (sig == SIGUSR1) {
+			if (dp != NULL)
+				emit_stats(pr, dp);
+			continue;
+		}
+		if (atomic_fetch_add(&pr->stops, 1) > 0)
+			_exit(128 + sig);
+		output_line(&pr->out, "muster: stopping on %s; once more stops at once", sig == SIGTERM ? "SIGTERM" : "SIGINT");
+		dp = atomic_load(&pr->dp); /* after the count, as main counts after the store: one of the two sees the other */
+		if (dp != NULL)
+			dataplane_stop(dp);
+	}
+	return NULL;
+}
+
+static bool signals_start(struct program *pr)
+{
+	sigset_t set;
+	signal_set(&set);
+	signal(SIGPIPE, SIG_IGN);
+	return pthread_sigmask(SIG_BLOCK, &set, NULL) == 0 && pthread_create(&pr->signals, NULL, wait_for_signals, pr) == 0;
+}
+
+static void signals_end(struct program *pr)
+{
+	atomic_store(&pr->done, true);
+	pthread_kill(pr->signals, SIGUSR1);
+	pthread_join(pr->signals, NULL);
+}
+
+/* ---- from settings to what each half wants ---- */
+
+static void dataplane_config_of(const struct config *cfg, struct dataplane_config *out)
+{
+	*out = (struct dataplane_config){
+		.device = cfg->device,
+		.eal_extra = cfg->eal_extra,
+		.file_prefix = cfg->file_prefix,
+		.mac = cfg->mac,
+		.addr = cfg->address.addr,
+		.gateway = cfg->gateway,
+		.prefix_len = cfg->address.prefix_len,
+		.mtu = (unsigned int)cfg->mtu,
+		.port = (uint16_t)cfg->port,
+		.workers = (unsigned int)cfg->workers,
+		.cpu = (int)cfg->cpu,
+		.idle = (enum idle_policy)cfg->idle_policy,
+		.huge_pages = cfg->huge_pages,
+		.rx_descriptors = (unsigned int)cfg->rx_descriptors,
+		.tx_descriptors = (unsigned int)cfg->tx_descriptors,
+		.max_connections = (unsigned int)cfg->max_connections,
+		.max_frame_bytes = (size_t)cfg->socket_request_max_bytes,
+		.receive_buffer_bytes = (size_t)cfg->socket_receive_buffer_bytes,
+		.send_buffer_bytes = (size_t)cfg->socket_send_buffer_bytes,
+		.buffer_memory_bytes = (size_t)cfg->buffer_memory,
+		.idle_timeout_us = (uint64_t)cfg->connections_max_idle_ms * US_PER_MS,
+		.rto_min_us = (uint64_t)cfg->tcp_rto_min_ms * US_PER_MS,
+		.rto_max_us = (uint64_t)cfg->tcp_rto_max_ms * US_PER_MS,
+		.delayed_ack_us = (uint64_t)cfg->tcp_delayed_ack_ms * US_PER_MS,
+		.keepalive_us = (uint64_t)cfg->tcp_keepalive_ms * US_PER_MS,
+		.time_wait_us = (uint64_t)cfg->tcp_time_wait_ms * US_PER_MS,
+		.inject_loss_ppm = (unsigned int)cfg->fault_inject_loss_ppm,
+		.inject_duplicate_ppm = (unsigned int)cfg->fault_inject_duplicate_ppm,
+		.inject_reorder_ppm = (unsigned int)cfg->fault_inject_reorder_ppm,
+		.inject_corrupt_ppm = (unsigned int)cfg->fault_inject_corrupt_ppm,
+		.inject_seed = (uint64_t)cfg->fault_inject_seed,
+	};
+}
+
+static void group_settings_of(const struct config *cfg, struct group_settings *out)
+{
+	*out = (struct group_settings){
+		.group_min_session_timeout_ms = (int32_t)cfg->group_min_session_timeout_ms,
+		.group_max_session_timeout_ms = (int32_t)cfg->group_max_session_timeout_ms,
+		.group_initial_rebalance_delay_ms = (int32_t)cfg->group_initial_rebalance_delay_ms,
+		.group_max_size = (int32_t)cfg->group_max_size,
+		.offset_metadata_max_bytes = (int32_t)cfg->offset_metadata_max_bytes,
+		.journal_events = (int32_t)cfg->journal_events,
+	};
+}
+
+static void host_of(const struct config *cfg, char *out, size_t len)
+{
+	uint32_t a = cfg->address.addr;
+	if (cfg->advertised_host[0] != '\0')
+		snprintf(out, len, "%s", cfg->advertised_host);
+	else
+		snprintf(out, len, "%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
+}
+
+/* ---- parts of the program ---- */
+
+static int refuse(const char *err)
+{
+	fprintf(stderr, "muster: %s\n", err);
+	return EXIT_REFUSED;
+}
+
+/* Adds the topics of the catalog file. False: one line in err. */
+static bool catalog_read(struct image *image, const char *path, char *err, size_t err_len)
+{
+	char *text = NULL, why[CONFIG_ERROR_MAX / 2];
+	size_t cap = 0;
+	FILE *f = fopen(path, "re");
+	/* A byte 0 ends the reading, and then, as the last one of the text, is an error of the catalog. */
+	ssize_t len = f == NULL ? -1 : getdelim(&text, &cap, '\0', f);
+	bool ok = f != NULL && (len >= 0 || feof(f));
+	if (!ok)
+		snprintf(err, err_len, "%s: topics.file: cannot be read: %s; allowed: a readable file", path, strerror(errno));
+	else if (len > 0 && !(ok = catalog_add(image, bytes_of(text, (size_t)len), why, sizeof(why))))
+		snprintf(err, err_len, "%s:%s", path, strncmp(why, "line ", 5) == 0 ? why + 5 : why);
+	if (f != NULL)
+		fclose(f);
+	free(text);
+	return ok;
+}
+
+/* The image of nodes and topics. NULL: one line in err. */
+static struct image *image_build(const struct program *pr, char *err, size_t err_len)
+{
+	const struct config *cfg = &pr->cfg;
+	struct image *image = image_new(bytes_str(cfg->cluster_id));
+	bool ok = image != NULL;
+	for (int32_t w = 0; ok && w < cfg->workers; w++)
+		ok = image_add_node(image, (int32_t)cfg->node_id + w, bytes_str(pr->host), (int32_t)cfg->port + w);
+	if (!ok)
+		snprintf(err, err_len, "no memory for the metadata image");
+	if (ok && cfg->topics_file[0] != '\0')
+		ok = catalog_read(image, cfg->topics_file, err, err_len);
+	if (!ok) {
+		if (image != NULL)
+			image_free(image);
+		return NULL;
+	}
+	image_seal(image, (unsigned int)cfg->offsets_topic_num_partitions);
+	return image;
+}
+
+static struct now now_read(void)
+{
+	struct timespec mono, wall;
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	clock_gettime(CLOCK_REALTIME, &wall);
+	return (struct now){(uint64_t)mono.tv_sec * US_PER_S + (uint64_t)mono.tv_nsec / 1000,
+			    (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000};
+}
+
+/* An allocator arena of its own for each worker, so that no two ever wait for each other. */
+static void worker_started(void *arg, unsigned int worker)
+{
+#ifdef MUSTER_JEMALLOC
+	unsigned int arena;
+	size_t len = sizeof(arena);
+	if (mallctl("arenas.create", &arena, &len, NULL, 0) == 0)
+		mallctl("thread.arena", NULL, NULL, &arena, sizeof(arena));
+#endif
+}
+
+static struct node *node_start(struct program *pr, struct dataplane *dp)
+{
+	struct node_config cfg = {
+		.node_id = (int32_t)pr->cfg.node_id,
+		.groups = &pr->groups,
+		.max_sessions = (unsigned int)pr->cfg.max_connections,
+		.max_fetch_wait_ms = (unsigned int)pr->cfg.fetch_wait_max_ms,
+		.journal = pr->cfg.journal_output == 0 ? journal : NULL,
+		.journal_arg = pr,
+	};
+	if (getrandom(cfg.random, sizeof(cfg.random), 0) != sizeof(cfg.random))
+		return NULL;
+	return node_new(&cfg, pr->image, pr->log, dataplane_stats(dp, 0), now_read());
+}
+
+static void banner(struct program *pr, struct dataplane *dp)
+{
+	char port[256];
+	const struct image_topic *topics;
+	unsigned int n = image_topics(pr->image, &topics);
+	int64_t partitions = 0;
+	for (unsigned int i = 0; i < n; i++)
+		partitions += topics[i].partitions;
+	dataplane_describe(dp, port, sizeof(port));
+	printf("muster: version %s\n", MUSTER_VERSION);
+	printf("muster: port: %s\n", port);
+	printf("muster: node %" PRId64 " of cluster %s\n", pr->cfg.node_id, pr->cfg.cluster_id);
+	if (n == 0)
+		printf("muster: topics: NONE; clients find no topic until topics.file names some\n");
+	else
+		printf("muster: topics: %u with %" PRId64 " partitions from %s\n", n, partitions, pr->cfg.topics_file);
+	printf("muster: log: MEMORY ONLY, nothing survives a restart\n");
+	if (pr->cfg.fault_inject_loss_ppm + pr->cfg.fault_inject_duplicate_ppm + pr->cfg.fault_inject_reorder_ppm +
+		    pr->cfg.fault_inject_corrupt_ppm >
+	    0)
+		printf("muster: FAULT INJECTION IS ON: traffic is damaged on purpose\n");
+	printf("muster: ready, bootstrap.servers=%s:%" PRId64 "\n", pr->host, pr->cfg.port);
+	fflush(stdout);
+}
+
+/* Runs until it is stopped. The dataplane is up. */
+static int serve(struct program *pr, struct dataplane *dp)
+{
+	pr->log = log_memory_new();
+	pr->node = pr->log == NULL ? NULL : node_start(pr, dp);
+	if (pr->node == NULL) {
+		fprintf(stderr, "muster: no memory for the coordinator; lower max.connections or offsets.topic.num.partitions\n");
+		return EXIT_BROKEN;
+	}
+	dataplane_set_service(dp, 0, &node_service_ops, pr->node);
+	banner(pr, dp);
+	atomic_store(&pr->dp, dp);
+	if (atomic_load(&pr->stops) > 0)
+		dataplane_stop(dp);
+	return dataplane_run(dp, STOP_GRACE_US) == 0 ? EXIT_STOPPED : EXIT_BROKEN;
+}
+
+static int run(struct program *pr)
+{
+	char err[CONFIG_ERROR_MAX];
+	struct dataplane_config cfg;
+	dataplane_config_of(&pr->cfg, &cfg);
+	cfg.on_worker_start = worker_started;
+	output_init(&pr->out, STDOUT_FILENO);
+	if (!signals_start(pr)) {
+		fprintf(stderr, "muster: cannot start a thread: %s\n", strerror(errno));
+		return EXIT_BROKEN;
+	}
+	int status = EXIT_BROKEN;
+	struct dataplane *dp = dataplane_start(&cfg, err, sizeof(err));
+	if (dp == NULL)
+		fprintf(stderr, "muster: %s\n", err);
+	else
+		status = serve(pr, dp);
+	signals_end(pr);
+	if (dp != NULL && pr->cli.stats)
+		emit_stats(pr, dp);
+	if (pr->node != NULL)
+		node_free(pr->node);
+	if (pr->log != NULL)
+		log_free(pr->log);
+	if (dp != NULL)
+		dataplane_free(dp);
+	if (status == EXIT_STOPPED)
+		output_line(&pr->out, "muster: stopped");
+	return status;
+}
+
+/* Bytes that the kernel can still give: free huge pages if they are to be used and suffice for `needed`, else ordinary memory. */
+static uint64_t memory_free(bool huge_pages, uint64_t needed)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	char line[128];
+	uint64_t available = 0, huge = 0, value;
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+		if (sscanf(line, "MemAvailable: %" SCNu64 " kB", &value) == 1)
+			available = value * 1024;
+		else if (sscanf(line, "HugePages_Free: %" SCNu64, &value) == 1)
+			huge = value;
+		else if (sscanf(line, "Hugepagesize: %" SCNu64 " kB", &value) == 1)
+			huge *= value * 1024;
+	}
+	if (f != NULL)
+		fclose(f);
+	return huge_pages && huge >= needed ? huge : available;
+}
+
+static int check(const struct program *pr)
+{
+	struct dataplane_config cfg;
+	dataplane_config_of(&pr->cfg, &cfg);
+	uint64_t needed = dataplane_memory_needed(&cfg), avail = memory_free(cfg.huge_pages, needed);
+	if (needed > avail) {
+		fprintf(stderr,
+			"muster: memory: %" PRIu64 " MiB are needed, %" PRIu64 " MiB are free, %" PRIu64
+			" MiB are missing; lower buffer.memory, max.connections, rx.descriptors or tx.descriptors\n",
+			needed >> 20, avail >> 20, (needed - avail + (1 << 20) - 1) >> 20);
+		return EXIT_REFUSED;
+	}
+	const struct image_topic *topics;
+	printf("muster: settings are good; %u topics; %" PRIu64 " MiB of memory needed, %" PRIu64 " MiB free\n",
+	       image_topics(pr->image, &topics), needed >> 20, avail >> 20);
+	return EXIT_STOPPED;
+}
+
+int main(int argc, char **argv)
+{
+	struct program *pr = calloc(1, sizeof(*pr));
+	char err[CONFIG_ERROR_MAX];
+	if (pr == NULL)
+		return EXIT_BROKEN;
+	int status = EXIT_STOPPED;
+	if (!cli_parse(&pr->cli, argc, argv, err, sizeof(err)))
+		status = refuse(err);
+	else if (pr->cli.command == CLI_HELP)
+		cli_help(stdout);
+	else if (pr->cli.command == CLI_VERSION)
+		printf("muster %s\n", MUSTER_VERSION);
+	else if (pr->cli.command == CLI_EXAMPLE)
+		config_print_example(stdout);
+	else if (!cli_load(&pr->cli, &pr->cfg, err, sizeof(err)))
+		status = refuse(err);
+	else if (pr->cli.command == CLI_PRINT)
+		config_print(&pr->cfg, stdout);
+	else {
+		host_of(&pr->cfg, pr->host, sizeof(pr->host));
+		group_settings_of(&pr->cfg, &pr->groups);
+		pr->image = image_build(pr, err, sizeof(err));
+		if (pr->image == NULL)
+			status = refuse(err);
+		else
+			status = pr->cli.command == CLI_CHECK ? check(pr) : run(pr);
+	}
+	if (pr->image != NULL)
+		image_free(pr->image);
+	free(pr);
+	return fflush(stdout) == 0 ? status : EXIT_BROKEN;
+}

@@ -1,0 +1,191 @@
+/*
+ * node.c - the coordinator of one worker: its shards, its sessions, and what is due when.
+ *
+ * Each shard says when it wants to be looked at (shard_tick); `due` keeps these wishes and `next_due` the earliest. A request that is handed to
+ * a shard makes it due at once, and so does progress of the log for all shards, because records became durable. A heartbeat does neither:
+ * it only moves a deadline further away. So a round without due work costs two compares, and a steady heartbeat load never ticks a shard.
+ */
+#include <stdlib.h>
+
+#include "coordinator/node.h"
+#include "coordinator/session.h"
+
+#define SHARD_BUDGET 256 /* timers of one shard in one round; the rest in the next */
+
+struct node {
+	struct node_config cfg;
+	const struct image *image;
+	struct log *log;
+	uint64_t durable; /* log position that the shards have been told of */
+	struct shard **shards;
+	uint64_t *due; /* per shard, microseconds */
+	unsigned int shards_len;
+	uint64_t next_due; /* not later than any of `due` */
+	struct sessions sessions;
+};
+
+/* ---- construction ---- */
+
+static bool node_make_shards(struct node *node, struct stats *stats, struct now now)
+{
+	unsigned int n = image_shards(node->image);
+	node->shards = calloc(n, sizeof(struct shard *));
+	node->due = calloc(n, sizeof(uint64_t));
+	if (node->shards == NULL || node->due == NULL)
+		return false;
+	for (; node->shards_len < n; node->shards_len++) {
+		unsigned int i = node->shards_len;
+		uint64_t random[2] = {node->cfg.random[0] + i * 0x9e3779b97f4a7c15ull, node->cfg.random[1] ^ i};
+		node->shards[i] = shard_new(i, node->log, node->cfg.groups, stats, random, now);
+		if (node->shards[i] == NULL)
+			return false;
+	}
+	return true;
+}
+
+struct node *node_new(const struct node_config *cfg, const struct image *image, struct log *log, struct stats *stats, struct now now)
+{
+	struct node *node = calloc(1, sizeof(*node));
+	if (node == NULL)
+		return NULL;
+	node->cfg = *cfg;
+	node->image = image;
+	node->log = log;
+	node->durable = log_durable(log);
+	if (!sessions_init(&node->sessions, node, image, cfg->max_sessions, stats, now) || !node_make_shards(node, stats, now)) {
+		node_free(node);
+		return NULL;
+	}
+	return node;
+}
+
+void node_free(struct node *node)
+{
+	if (node == NULL)
+		return;
+	for (unsigned int i = 0; i < node->shards_len; i++)
+		shard_free(node->shards[i]);
+	sessions_fini(&node->sessions);
+	free(node->shards);
+	free(node->due);
+	free(node);
+}
+
+void node_set_image(struct node *node, const struct image *image)
+{
+	CHECK(image_shards(image) == node->shards_len);
+	node->image = image;
+	node->sessions.image = image;
+}
+
+/* ---- for handlers ---- */
+
+struct shard *node_shard_quiet(struct node *node, struct bytes group_id)
+{
+	return node->shards[image_shard_of(node->image, group_id)];
+}
+
+struct shard *node_shard(struct node *node, struct bytes group_id)
+{
+	unsigned int i = image_shard_of(node->image, group_id);
+	node->due[i] = 0;
+	node->next_due = 0;
+	return node->shards[i];
+}
+
+unsigned int node_max_fetch_wait_ms(const struct node *node)
+{
+	return node->cfg.max_fetch_wait_ms;
+}
+
+/* ---- rounds ---- */
+
+static void node_tick_shards(struct node *node, struct now now)
+{
+	uint64_t next = TIME_NEVER;
+	for (unsigned int i = 0; i < node->shards_len; i++) {
+		if (node->due[i] <= now.us)
+			node->due[i] = shard_tick(node->shards[i], SHARD_BUDGET, now);
+		if (node->due[i] < next)
+			next = node->due[i];
+	}
+	node->next_due = next;
+}
+
+/* Called when a connection closed: dropping its requests may have moved any group on. */
+static void node_look_at_all(struct node *node)
+{
+	memset(node->due, 0, node->shards_len * sizeof(uint64_t));
+	node->next_due = 0;
+}
+
+static uint64_t node_tick(void *service, struct now now)
+{
+	struct node *node = service;
+	uint64_t wish = log_poll(node->log, now);
+	uint64_t durable = log_durable(node->log);
+	if (durable != node->durable) {
+		node->durable = durable;
+		node_look_at_all(node);
+	}
+	if (node->next_due <= now.us) {
+		node_tick_shards(node, now);
+		wish = now.us; /* they may have appended: let the log be polled again */
+	}
+	uint64_t sessions = sessions_tick(&node->sessions, now);
+	if (sessions < wish)
+		wish = sessions;
+	return node->next_due < wish ? node->next_due : wish;
+}
+
+/* ---- the service ---- */
+
+static void *node_opened(void *service, struct channel *ch, const struct channel_peer *peer, struct now now)
+{
+	struct node *node = service;
+	return session_open(&node->sessions, ch, peer);
+}
+
+static enum service_verdict node_frame(void *session, const uint8_t *p, size_t len, struct now now)
+{
+	return session_frame(session, p, len, now);
+}
+
+static void node_eof(void *session, struct now now)
+{
+	struct session *s = session;
+	struct node *node = s->all->node;
+	session_eof(s, now);
+	node_look_at_all(node);
+}
+
+static void node_drained(void *session, struct now now)
+{
+	session_drained(session, now);
+}
+
+static void node_closed(void *session, struct now now)
+{
+	struct session *s = session;
+	struct node *node = s->all->node;
+	session_closed(s, now);
+	node_look_at_all(node);
+}
+
+static bool node_stop(void *service, struct now now)
+{
+	struct node *node = service;
+	bool quiet = sessions_stop(&node->sessions, now);
+	node_look_at_all(node);
+	return quiet;
+}
+
+const struct service_ops node_service_ops = {
+	.opened = node_opened,
+	.frame = node_frame,
+	.eof = node_eof,
+	.drained = node_drained,
+	.closed = node_closed,
+	.tick = node_tick,
+	.stop = node_stop,
+};

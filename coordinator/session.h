@@ -1,0 +1,159 @@
+/*
+ * session.h - one connection's Kafka session: its requests in, their answers out in the same order.
+ *
+ *   frame -> header -> api -> body -> handler --- answers at once ------------------------> channel
+ *                                        |                                                    ^
+ *                                        +-- parks; answered later --> kept until its turn ---+
+ *
+ * A session has a queue of its requests that are not answered yet, oldest first. Only the oldest may leave; an answer that is ready before
+ * its turn is kept, encoded. session.c takes connections and frames, answer.c lets answers out and parks.
+ *
+ * Frames of a connection are held back while
+ *   - a request waits for its group (join, sync, fetch): Kafka handles one request of a connection at a time, and a heartbeat behind a
+ *     join must see the group after the join,
+ *   - SESSION_PIPELINE of its requests are unanswered, or SESSION_KEPT_BYTES of its answers are kept,
+ *   - no request is reserved for its next frame.
+ *
+ * Invariants:
+ *  1. A session that does not hold back frames has a request of the slab reserved, so a frame that arrives always finds one.
+ *  2. At most one request of a session waits for its group, and it is the youngest.
+ *  3. A request whose connection is gone either was dropped or, waiting for durability, stays until it is answered to nobody.
+ *  4. Nothing is allocated for a request that is answered at once in its turn, unless scratch or arena must grow for it.
+ */
+#ifndef MUSTER_SESSION_H
+#define MUSTER_SESSION_H
+
+#include "muster/service.h"
+#include "muster/stats.h"
+#include "muster/wheel.h"
+
+#include "coordinator/api/api.h"
+
+#define SESSION_PIPELINE 64
+#define SESSION_KEPT_BYTES (256u << 10)
+
+enum session_request_state {
+	REQUEST_FREE,
+	REQUEST_OPEN,	  /* its handler runs, or it is parked */
+	REQUEST_DROPPING, /* its connection is gone; the parker is being told */
+	REQUEST_ANSWERED, /* its answer, possibly none, is kept until its turn */
+};
+
+/* How a request waits that the session itself parked. */
+enum session_request_hold {
+	HOLD_NONE,
+	HOLD_ANSWER, /* api_answer_at: `bytes` is the answer, the timer lets it out */
+	HOLD_AGAIN,  /* api_durable: `bytes` is the body; barrier, then timer, then the handler runs again */
+};
+
+struct session_request {
+	struct request rq;
+	struct sessions *all;
+	struct session *session;      /* NULL: its connection is gone */
+	struct session_request *next; /* younger, in the session's queue; or in the free list */
+	uint8_t *bytes;		      /* `small`, or allocated */
+	uint32_t bytes_len;
+	uint8_t state;	/* enum session_request_state */
+	uint8_t hold;	/* enum session_request_hold */
+	bool parked;	/* counted as parked */
+	bool last;	/* the connection is closed in its turn */
+	bool barred;	/* the barrier is pending */
+	bool in_call;	/* api_durable is asking for the barrier right now */
+	uint32_t passed; /* waits that are over (api_durable) */
+	struct shard *shard; /* that the barrier is in */
+	struct shard_barrier barrier;
+	struct wheel_timer timer;
+	uint8_t small[40]; /* the answer to a heartbeat or commit fits */
+};
+
+struct session {
+	struct channel *ch; /* NULL: free, or the connection is being closed */
+	struct sessions *all;
+	struct session *next_free;
+	struct session_request *oldest, *youngest;
+	struct member_memo memo;
+	uint32_t peer_addr;
+	uint32_t kept_bytes;
+	uint16_t unanswered;
+	uint16_t waiting_group; /* requests parked with REQUEST_WAIT_GROUP */
+	bool reserved;		/* a request of the slab is set aside for the next frame */
+	bool held;		/* we answered SERVICE_HOLD */
+	bool eof, drained;
+	bool closing; /* we asked for the close or reset; nothing is read or sent any more */
+};
+
+/* A buffer that grows for a large message and shrinks again in the next tick. */
+struct session_buffer {
+	uint8_t *base;
+	size_t cap;
+};
+
+/* All sessions of one worker and what they share. */
+struct sessions {
+	struct node *node;
+	const struct image *image;
+	struct stats *stats;
+	bool stopping;
+
+	struct session *slab;
+	struct session *free;
+	unsigned int slab_len, slab_used; /* slab_used: those that were ever used */
+
+	struct session_request *requests;
+	struct session_request *requests_free;
+	unsigned int requests_len, requests_used, requests_taken, requests_reserved;
+
+	struct session_buffer scratch; /* the answer that is being encoded, with its length in front */
+	struct session_buffer block;   /* of the arena */
+	struct arena arena;
+	struct wheel wheel;	   /* ticks are milliseconds */
+	struct member_memo nobody; /* the memo of requests whose connection is gone */
+};
+
+/* False: no memory; *all is then empty. */
+bool sessions_init(struct sessions *all, struct node *node, const struct image *image, unsigned int max_sessions, struct stats *stats,
+		   struct now now);
+/* After the shards are freed: parked requests are forgotten, not answered. */
+void sessions_fini(struct sessions *all);
+
+/* The service's calls for one connection (muster/service.h). */
+struct session *session_open(struct sessions *all, struct channel *ch, const struct channel_peer *peer);
+enum service_verdict session_frame(struct session *s, const uint8_t *p, size_t len, struct now now);
+void session_eof(struct session *s, struct now now);
+void session_drained(struct session *s, struct now now);
+void session_closed(struct session *s, struct now now);
+
+/* Lets due answers out and runs again what became durable. Returns the microsecond of the next wish. */
+uint64_t sessions_tick(struct sessions *all, struct now now);
+/* Answers all that wait for a group or a timer. Returns true when nothing is parked any more. */
+bool sessions_stop(struct sessions *all, struct now now);
+
+/* ---- between session.c and answer.c ---- */
+
+extern const struct request_ops answer_ops;
+
+/* Whether frames of the session must be held back. */
+bool session_must_hold(const struct session *s);
+/* After something left the queue: ends a hold that has no reason any more, closes a half-closed connection that has nothing left to say. */
+void session_settle(struct session *s);
+/* Runs the request's handler over `body`. False: counted in the statistics, and the connection cannot go on. */
+bool session_run(struct session_request *sr, struct bytes body, bool decodable, struct now now);
+/* After a handler: counts the request if it was parked; drops or answers it where nobody can or shall wait for a group. */
+void session_parked(struct session_request *sr, struct now now);
+
+/* Lets answers out whose turn has come. */
+void answer_flush(struct session *s);
+/* Resets the connection; nothing is sent any more. */
+void answer_abort(struct session *s);
+/* Lets go of the bytes that a request keeps. */
+void answer_forget(struct session_request *sr);
+/* Gives a request back. */
+void answer_release(struct session_request *sr);
+/* Marks a parked request as not parked. */
+void answer_unpark(struct session_request *sr);
+/* The timer of HOLD_ANSWER and HOLD_AGAIN. */
+void answer_timer(struct wheel_timer *timer, void *now);
+/* Makes room for `need` bytes, losing the content. False: no memory, nothing changed. */
+bool session_buffer_grow(struct session_buffer *b, size_t need);
+
+#endif

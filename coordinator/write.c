@@ -1,0 +1,137 @@
+/*
+ * write.c - building, submitting and completing writes; see write.h.
+ */
+#include "coordinator/group/group.h"
+
+struct write *write_new(unsigned int records, size_t bytes, size_t extra)
+{
+	size_t head = sizeof(struct write) + records * sizeof(struct log_entry);
+	size_t total = head + 16 + extra + bytes;
+	struct write *w = malloc(total);
+	if (w == NULL)
+		return NULL;
+	memset(w, 0, head);
+	uint8_t *behind = (uint8_t *)w + ((head + 15) & ~(size_t)15);
+	w->arena = arena_of(behind, extra);
+	w->bytes = writer_of(behind + extra, bytes);
+	w->cap = records;
+	w->previous_leader = BYTES_NULL;
+	return w;
+}
+
+void write_key(struct write *w)
+{
+	CHECK(w->len < w->cap);
+	w->entries[w->len].key.p = w->bytes.p;
+}
+
+void write_value(struct write *w)
+{
+	struct log_entry *e = &w->entries[w->len];
+	e->key.len = (int32_t)(w->bytes.p - e->key.p);
+	e->value.p = w->bytes.p;
+}
+
+void write_end(struct write *w, bool tombstone)
+{
+	struct log_entry *e = &w->entries[w->len++];
+	CHECK(!w->bytes.full);
+	e->value.len = tombstone ? -1 : (int32_t)(w->bytes.p - e->value.p);
+}
+
+void write_free(struct write *w)
+{
+	if (w->group != NULL)
+		group_put(w->group);
+	free(w);
+}
+
+/* What a client is told when the log did not take its write (group-protocol 1.1). */
+static int16_t write_client_error(int16_t error)
+{
+	switch (error) {
+	case ERROR_UNKNOWN_TOPIC_OR_PARTITION:
+	case ERROR_REQUEST_TIMED_OUT:
+	case 19: /* too few replicas, before and after the append */
+	case 20:
+		return ERROR_COORDINATOR_NOT_AVAILABLE;
+	case ERROR_NOT_LEADER_OR_FOLLOWER:
+	case 56: /* storage error */
+		return ERROR_NOT_COORDINATOR;
+	case 4: /* the record does not fit */
+	case ERROR_MESSAGE_TOO_LARGE:
+	case 18:
+		return ERROR_UNKNOWN_SERVER_ERROR;
+	default:
+		return error != 0 ? error : (int16_t)ERROR_UNKNOWN_SERVER_ERROR;
+	}
+}
+
+int16_t write_submit(struct shard *shard, struct write *w, struct now now)
+{
+	CHECK(w->len == w->cap && w->len > 0);
+	int16_t error = 0;
+	w->position = log_append(shard->log, shard->number, w->entries, w->len, &error, now);
+	if (w->position == 0) {
+		write_free(w);
+		return write_client_error(error);
+	}
+	CHECK(w->position > shard->writes.appended);
+	shard->writes.appended = w->position;
+	shard->stats->log_records += w->len;
+	shard->stats->log_bytes += writer_len(&w->bytes);
+	if (w->group != NULL)
+		w->group->writes++;
+	w->next = NULL;
+	if (shard->writes.last != NULL)
+		shard->writes.last->next = w;
+	else
+		shard->writes.first = w;
+	shard->writes.last = w;
+	return 0;
+}
+
+static void write_dropped(struct request *rq, struct now now)
+{
+	struct write *w = rq->holder;
+	w->rq = NULL;
+}
+
+void write_park(struct write *w, struct request *rq)
+{
+	w->rq = rq;
+	request_park(rq, REQUEST_WAIT_DURABLE, write_dropped, w);
+}
+
+unsigned int writes_complete(struct shard *shard, struct now now)
+{
+	unsigned int n = 0;
+	if (shard->writes.first == NULL)
+		return 0;
+	uint64_t durable = log_durable(shard->log);
+	while (shard->writes.first != NULL && shard->writes.first->position <= durable) {
+		struct write *w = shard->writes.first;
+		shard->writes.first = w->next;
+		if (w->next == NULL)
+			shard->writes.last = NULL;
+		if (w->group != NULL)
+			w->group->writes--;
+		for (unsigned int i = 0; i < w->len; i++)
+			shard_replay(shard, &w->entries[i], now);
+		if (w->done != NULL)
+			w->done(shard, w, now);
+		write_free(w);
+		n++;
+	}
+	return n;
+}
+
+void writes_free(struct shard *shard)
+{
+	while (shard->writes.first != NULL) {
+		struct write *w = shard->writes.first;
+		shard->writes.first = w->next;
+		write_free(w);
+	}
+	shard->writes.last = NULL;
+}

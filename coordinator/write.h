@@ -1,0 +1,60 @@
+/*
+ * write.h - the records of one request on their way to durability, and the queue of a shard's writes.
+ *
+ * A write is built (keys and values are encoded once, into its own bytes), submitted (appended to the log as one batch), and, when the log is
+ * durable up to its position, each record is applied by shard_replay and then `done` runs: the parked answer. The same bytes are what a
+ * recovery reads, so the live state and a replayed one cannot differ by an encoding.
+ *
+ * Invariants:
+ *  1. Writes of a shard complete in the order of their submission.
+ *  2. A write that could not be appended changes nothing: write_submit frees it and returns the error for the client.
+ *  3. `done` runs exactly once, and never inside write_submit.
+ */
+#ifndef MUSTER_WRITE_H
+#define MUSTER_WRITE_H
+
+#include "coordinator/log/log.h"
+#include "coordinator/request.h"
+#include "coordinator/wire/arena.h"
+#include "coordinator/wire/messages.h"
+
+struct shard;
+
+struct write {
+	struct write *next;
+	uint64_t position;
+	void (*done)(struct shard *shard, struct write *w, struct now now); /* may be NULL */
+	struct group *group;   /* referenced, or NULL */
+	int32_t generation;    /* of the group when it was written */
+	struct member_memo who; /* the member that waits */
+	struct request *rq;    /* parked until durable; NULL: nobody, or dropped */
+	struct bytes previous_leader; /* in the arena */
+	struct offset_commit_response response; /* in the arena */
+	struct arena arena;    /* what the answer needs besides */
+	struct writer bytes;   /* of keys and values */
+	unsigned int len, cap; /* records */
+	struct log_entry entries[];
+};
+
+struct write_queue {
+	struct write *first, *last;
+	uint64_t appended; /* position after the last write */
+};
+
+/* Room for `records` of `bytes` bytes together, and an arena of `extra`. NULL: no memory. */
+struct write *write_new(unsigned int records, size_t bytes, size_t extra);
+/* Between these two, the record is written into w->bytes: key, write_value, value (or nothing: tombstone). */
+void write_key(struct write *w);
+void write_value(struct write *w);
+void write_end(struct write *w, bool tombstone);
+void write_free(struct write *w);
+
+/* Appends and queues. Consumes `w`. Returns 0 or the error code for the client. */
+int16_t write_submit(struct shard *shard, struct write *w, struct now now);
+/* Parks a request that the write's `done` will answer. */
+void write_park(struct write *w, struct request *rq);
+/* Completes what is durable. Returns how many. */
+unsigned int writes_complete(struct shard *shard, struct now now);
+void writes_free(struct shard *shard);
+
+#endif

@@ -1,0 +1,150 @@
+/*
+ * dataplane.c - what the program calls: starts EAL, port and workers in that order, and takes them down in the opposite one.
+ *
+ * Worker n runs on lcore n; worker 0 is the thread that calls dataplane_run.
+ */
+#include <rte_launch.h>
+#include <rte_mempool.h>
+#include <stdlib.h>
+
+#include "dataplane/eal.h"
+#include "dataplane/memory.h"
+#include "dataplane/port.h"
+#include "dataplane/worker.h"
+#include "muster/check.h"
+
+struct dataplane {
+	struct dataplane_config cfg;
+	struct eal eal;
+	struct port port;
+	struct rte_mempool *pools[PORT_WORKERS_MAX];
+	struct worker *workers; /* array of cfg.workers */
+	unsigned int started;	/* of them, to be finished */
+	uint32_t stopping;
+};
+
+size_t dataplane_memory_needed(const struct dataplane_config *cfg)
+{
+	struct eal_memory need = memory_needed(cfg);
+	return need.dpdk + need.heap;
+}
+
+static bool make_pools(struct dataplane *dp, char *err, size_t err_len)
+{
+	char name[32];
+	unsigned int n = port_mbufs(&dp->cfg), cache = 256;
+	for (unsigned int w = 0; w < dp->cfg.workers; w++) {
+		snprintf(name, sizeof(name), "mbufs%u", w);
+		dp->pools[w] = rte_pktmbuf_pool_create(name, n, cache, 0, (uint16_t)port_mbuf_bytes(dp->cfg.mtu), SOCKET_ID_ANY);
+		if (dp->pools[w] == NULL) {
+			snprintf(err, err_len, "no memory for %u mbufs of worker %u; lower rx.descriptors or tx.descriptors, or give DPDK more memory (eal.extra)",
+				 n, w);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool make_workers(struct dataplane *dp, char *err, size_t err_len)
+{
+	dp->workers = aligned_alloc(MUSTER_CACHE_LINE, dp->cfg.workers * sizeof(struct worker));
+	if (dp->workers == NULL) {
+		snprintf(err, err_len, "out of memory");
+		return false;
+	}
+	for (unsigned int w = 0; w < dp->cfg.workers; w++) {
+		dp->started = w + 1;
+		if (!worker_init(&dp->workers[w], w, &dp->cfg, &dp->port, dp->pools[w], &dp->stopping, err, err_len))
+			return false;
+	}
+	return true;
+}
+
+struct dataplane *dataplane_start(const struct dataplane_config *cfg, char *err, size_t err_len)
+{
+	CHECK(cfg->workers > 0 && cfg->workers <= PORT_WORKERS_MAX && cfg->prefix_len <= 32);
+	struct dataplane *dp = calloc(1, sizeof(*dp));
+	if (dp == NULL) {
+		snprintf(err, err_len, "out of memory");
+		return NULL;
+	}
+	dp->cfg = *cfg;
+	struct eal_memory need = memory_needed(cfg);
+	if (!eal_start(&dp->eal, &dp->cfg, &need, err, err_len) || !make_pools(dp, err, err_len) ||
+	    !port_start(&dp->port, &dp->cfg, dp->pools, err, err_len) || !make_workers(dp, err, err_len)) {
+		dataplane_free(dp);
+		return NULL;
+	}
+	eal_running(&dp->eal);
+	return dp;
+}
+
+void dataplane_set_service(struct dataplane *dp, unsigned int w, const struct service_ops *ops, void *service)
+{
+	CHECK(w < dp->cfg.workers);
+	dp->workers[w].ops = ops;
+	dp->workers[w].service = service;
+	frames_set_service(dp->workers[w].frames, ops, service);
+}
+
+bool dataplane_connect(struct dataplane *dp, unsigned int w, uint32_t addr, uint16_t port, struct now now)
+{
+	CHECK(w < dp->cfg.workers);
+	dp->workers[w].now = now;
+	return worker_connect(&dp->workers[w], addr, port);
+}
+
+struct stats *dataplane_stats(struct dataplane *dp, unsigned int w)
+{
+	CHECK(w < dp->cfg.workers);
+	return &dp->workers[w].stats;
+}
+
+void dataplane_describe(const struct dataplane *dp, char *out, size_t out_len)
+{
+	port_describe(&dp->port, out, out_len);
+}
+
+static int run_worker(void *arg)
+{
+	struct worker *w = arg;
+	if (w->cfg->on_worker_start != NULL)
+		w->cfg->on_worker_start(w->cfg->on_worker_start_arg, w->index);
+	worker_run(w);
+	return 0;
+}
+
+int dataplane_run(struct dataplane *dp, uint64_t grace_us)
+{
+	for (unsigned int w = 0; w < dp->cfg.workers; w++) {
+		CHECK(dp->workers[w].ops != NULL);
+		dp->workers[w].grace_us = grace_us;
+	}
+	for (unsigned int w = 1; w < dp->cfg.workers; w++)
+		CHECK(rte_eal_remote_launch(run_worker, &dp->workers[w], w) == 0);
+	run_worker(&dp->workers[0]);
+	rte_eal_mp_wait_lcore();
+	return 0;
+}
+
+void dataplane_stop(struct dataplane *dp)
+{
+	__atomic_store_n(&dp->stopping, 1, __ATOMIC_RELAXED);
+	for (unsigned int w = 0; w < dp->started; w++)
+		idle_wake(&dp->workers[w].idle);
+}
+
+void dataplane_free(struct dataplane *dp)
+{
+	if (dp == NULL)
+		return;
+	dp->eal.quiet = true;
+	port_stop(&dp->port);
+	for (unsigned int w = 0; w < dp->started; w++)
+		worker_fini(&dp->workers[w]);
+	free(dp->workers);
+	for (unsigned int w = 0; w < dp->cfg.workers; w++)
+		rte_mempool_free(dp->pools[w]);
+	eal_stop(&dp->eal);
+	free(dp);
+}

@@ -1,0 +1,42 @@
+/*
+ * tx.h - the frames of one worker on their way to its transmit queue.
+ */
+#ifndef DATAPLANE_TX_H
+#define DATAPLANE_TX_H
+
+#include <rte_mbuf.h>
+
+#include "dataplane/inject.h"
+#include "muster/stats.h"
+
+#define TX_QUEUE 256u /* frames that may wait here when the device takes none */
+#define TX_BURST 32u
+
+struct tx {
+	struct rte_mempool *pool;
+	struct stats *stats;
+	struct inject *inject; /* NULL: no faults */
+	uint16_t port, queue;
+	bool ip_offload, tcp_offload; /* the device computes these checksums */
+	unsigned int n;
+	struct rte_mbuf *frames[TX_QUEUE + INJECT_TX_ROOM];
+};
+
+/* An mbuf whose data area is `len` bytes of one piece, not initialised; NULL (counted) when none is free. */
+struct rte_mbuf *tx_alloc(struct tx *tx, size_t len);
+
+/* Queues a frame and consumes it; a full queue that the device does not drain drops it, counted. */
+void tx_push(struct tx *tx, struct rte_mbuf *frame);
+
+/* Gives what is queued to the device; returns the number of frames that left. */
+unsigned int tx_burst(struct tx *tx);
+
+static inline bool tx_has_room(const struct tx *tx)
+{
+	return tx->n < TX_QUEUE;
+}
+
+/* Drops what is queued. */
+void tx_clear(struct tx *tx);
+
+#endif

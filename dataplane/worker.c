@@ -1,0 +1,262 @@
+/*
+ * worker.c - the loop of one worker: a list of bounded stages, over and over.
+ *
+ * One round reads the clocks once and runs the stages in order; what they send leaves at the end of the same round. When no stage found work,
+ * the idle policy decides, and a sleep ends at the earliest deadline of TCP, the service, the framing and ARP.
+ *
+ * The stop:  RUNNING --dataplane_stop--> ANSWERING --service has answered, or half the grace is over--> CLOSING (FIN)
+ *            --all gone, or nine tenths are over--> ABORTING (RST) --one more round--> DONE
+ */
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "dataplane/memory.h"
+#include "dataplane/worker.h"
+#include "muster/check.h"
+
+#define FRAMES_BUDGET 256u
+#define TIMERS_BUDGET 256u
+#define STOP_SLEEP_US (2u * US_PER_MS)
+#define EPHEMERAL_FIRST 32768u
+#define EPHEMERAL_COUNT 28232u
+#define EPHEMERAL_TRIES 64u
+
+struct now worker_clock(void)
+{
+	struct timespec mono, wall;
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	clock_gettime(CLOCK_REALTIME_COARSE, &wall);
+	return (struct now){
+		.us = (uint64_t)mono.tv_sec * US_PER_S + (uint64_t)mono.tv_nsec / 1000,
+		.wall_ms = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000,
+	};
+}
+
+/* ---- stages: each returns how much work it found ---- */
+
+static unsigned int stage_frames(struct worker *w)
+{
+	return frames_poll(w->frames, FRAMES_BUDGET, w->now);
+}
+
+static unsigned int stage_service(struct worker *w)
+{
+	bool due = w->service_deadline_us <= w->now.us;
+	w->service_deadline_us = w->ops->tick(w->service, w->now);
+	return due;
+}
+
+static unsigned int stage_arp(struct worker *w)
+{
+	arp_poll(w->arp, w->now);
+	return 0;
+}
+
+static unsigned int stage_timers(struct worker *w)
+{
+	tcp_timers(w->tcp, TIMERS_BUDGET, w->now);
+	return 0;
+}
+
+static unsigned int stage_flush(struct worker *w)
+{
+	w->sends_flushed = frames_sends(w->frames);
+	tcp_flush(w->tcp, w->now);
+	return 0;
+}
+
+static unsigned int stage_transmit(struct worker *w)
+{
+	tx_burst(&w->tx);
+	return w->tx.n > 0 || (w->inject != NULL && inject_pending(w->inject));
+}
+
+static unsigned int stage_stop(struct worker *w)
+{
+	if (likely(w->phase == WORKER_RUNNING && __atomic_load_n(w->stopping, __ATOMIC_RELAXED) == 0))
+		return 0;
+	uint64_t since = w->now.us - w->stop_us;
+	switch (w->phase) {
+	case WORKER_RUNNING:
+		w->stop_us = w->now.us;
+		w->phase = WORKER_ANSWERING;
+		tcp_listen_stop(w->tcp);
+		return 1;
+	case WORKER_ANSWERING:
+		if (!w->ops->stop(w->service, w->now) && since < w->grace_us / 2)
+			return 0;
+		frames_close_all(w->frames);
+		w->phase = WORKER_CLOSING;
+		return 1;
+	case WORKER_CLOSING:
+		if (frames_open(w->frames) > 0 && since < w->grace_us / 10 * 9)
+			return 0;
+		frames_abort_all(w->frames);
+		w->phase = WORKER_ABORTING;
+		return 1;
+	case WORKER_ABORTING:
+		w->phase = frames_deadline(w->frames) == 0 && since < w->grace_us ? WORKER_ABORTING : WORKER_DONE;
+		return 1;
+	case WORKER_DONE:
+		return 0;
+	}
+	return 0;
+}
+
+typedef unsigned int stage_fn(struct worker *w);
+
+static stage_fn *const stages[] = {
+	worker_receive, stage_frames, stage_service, stage_arp, stage_timers, stage_flush, stage_transmit, stage_stop,
+};
+
+/* ---- the loop ---- */
+
+static uint64_t earliest(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Until when nothing has to be done, unless something arrives. */
+static uint64_t next_deadline(struct worker *w)
+{
+	if (frames_sends(w->frames) != w->sends_flushed) /* the flush itself ended connections, and the service answered others */
+		return 0;
+	uint64_t deadline = earliest(tcp_deadline(w->tcp), w->service_deadline_us);
+	deadline = earliest(deadline, frames_deadline(w->frames));
+	deadline = earliest(deadline, arp_deadline(w->arp));
+	if (w->phase != WORKER_RUNNING)
+		deadline = earliest(deadline, w->now.us + STOP_SLEEP_US);
+	return deadline;
+}
+
+static void read_clock(struct worker *w)
+{
+	struct now now = worker_clock();
+	uint64_t gap = now.us - w->now.us;
+	if (!w->slept && w->now.us != 0 && gap > w->stats.worker_late_us_max)
+		w->stats.worker_late_us_max = gap;
+	w->slept = false;
+	w->now = now;
+}
+
+void worker_run(struct worker *w)
+{
+	w->now = worker_clock();
+	arp_announce(w->arp, w->now);
+	while (w->phase != WORKER_DONE) {
+		unsigned int work = 0;
+		read_clock(w);
+		for (unsigned int i = 0; i < ARRAY_LEN(stages); i++)
+			work += stages[i](w);
+		w->stats.worker_rounds++;
+		w->stats.worker_rounds_idle += work == 0;
+		if (!idle_after_round(&w->idle, work > 0, w->now))
+			continue;
+		uint64_t deadline = next_deadline(w);
+		if (deadline <= w->now.us)
+			continue;
+		w->stats.worker_sleeps++;
+		w->slept = true;
+		idle_sleep(&w->idle, deadline, w->now);
+	}
+}
+
+/* ---- connections that we open ---- */
+
+bool worker_connect(struct worker *w, uint32_t addr, uint16_t port)
+{
+	for (unsigned int i = 0; i < EPHEMERAL_TRIES; i++) {
+		struct tcp_tuple tuple = {
+			.local_addr = w->self.addr,
+			.remote_addr = addr,
+			.local_port = (uint16_t)(EPHEMERAL_FIRST + w->next_port),
+			.remote_port = port,
+		};
+		w->next_port = (uint16_t)((w->next_port + 1u) % EPHEMERAL_COUNT);
+		if (flow_find(w->flow, &tuple) == NULL)
+			return tcp_connect(w->tcp, &tuple, w->now) != NULL;
+	}
+	return false;
+}
+
+/* ---- begin and end ---- */
+
+static bool init_faults(struct worker *w, const struct dataplane_config *cfg)
+{
+	struct inject_rates rates = {cfg->inject_loss_ppm, cfg->inject_duplicate_ppm, cfg->inject_reorder_ppm, cfg->inject_corrupt_ppm};
+	if ((rates.loss | rates.duplicate | rates.reorder | rates.corrupt) == 0)
+		return true;
+	w->inject = inject_new(w->port_id, w->queue, &rates, cfg->inject_seed + 2 * w->index, w->pool);
+	return w->inject != NULL;
+}
+
+static bool init_stack(struct worker *w, const struct dataplane_config *cfg)
+{
+	char name[32];
+	struct tcp_config tcp = memory_tcp_config(cfg);
+	struct frames_config frames = memory_frames_config(cfg);
+	uint64_t secret[4];
+	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
+		return false;
+	tcp.secret[0] = secret[0];
+	tcp.secret[1] = secret[1];
+	w->next_port = (uint16_t)(secret[3] % EPHEMERAL_COUNT);
+	snprintf(name, sizeof(name), "flow%u", w->index);
+	w->flow = flow_new(name, cfg->max_connections, (uint32_t)(secret[3] >> 32));
+	w->arp = arp_new(&w->self, w->mac, secret[2], &worker_arp_ops, w, &w->stats);
+	w->frames = frames_new(&frames, &w->stats, w->now);
+	w->tcp = tcp_new(&tcp, &worker_tcp_ops, w, &w->stats, w->now);
+	return w->flow != NULL && w->arp != NULL && w->frames != NULL && w->tcp != NULL;
+}
+
+bool worker_init(struct worker *w, unsigned int index, const struct dataplane_config *cfg, const struct port *port, struct rte_mempool *pool,
+		 const uint32_t *stopping, char *err, size_t err_len)
+{
+	*w = (struct worker){
+		.now = worker_clock(),
+		.port_id = port->id,
+		.queue = (uint16_t)index,
+		.rx_ip_checksum = port->rx_ip_checksum,
+		.rx_tcp_checksum = port->rx_tcp_checksum,
+		.self = {cfg->addr, cfg->prefix_len == 0 ? 0 : UINT32_MAX << (32 - cfg->prefix_len), cfg->gateway},
+		.stopping = stopping,
+		.cfg = cfg,
+		.index = index,
+		.pool = pool,
+		.idle = {.wake_fd = -1},
+	};
+	memcpy(w->mac, port->mac, 6);
+	w->tx = (struct tx){.pool = pool, .stats = &w->stats, .port = port->id, .queue = w->queue,
+			    .ip_offload = port->tx_ip_checksum, .tcp_offload = port->tx_tcp_checksum};
+	if (!idle_init(&w->idle, cfg->idle, port, w->queue, cfg->device)) {
+		snprintf(err, err_len, "worker %u: no file descriptor is free; raise the limit (ulimit -n)", index);
+		return false;
+	}
+	if (!init_faults(w, cfg)) {
+		snprintf(err, err_len, "worker %u: the device does not take the callbacks that inject faults", index);
+		return false;
+	}
+	w->tx.inject = w->inject;
+	if (!init_stack(w, cfg)) {
+		snprintf(err, err_len, "worker %u: out of memory; lower max.connections", index);
+		return false;
+	}
+	uint16_t listen_port = (uint16_t)(cfg->port + index);
+	if (listen_port != 0)
+		CHECK(tcp_listen(w->tcp, listen_port));
+	return true;
+}
+
+void worker_fini(struct worker *w)
+{
+	if (w->tcp != NULL)
+		tcp_free(w->tcp);
+	frames_free(w->frames);
+	if (w->arp != NULL)
+		arp_free(w->arp);
+	flow_free(w->flow);
+	tx_clear(&w->tx);
+	inject_free(w->inject);
+	idle_fini(&w->idle);
+}
