@@ -28,6 +28,11 @@ struct group_settings {
 
 struct shard;
 
+/*
+ * Who calls what: answers go out through rq->ops, which must not call the shard again from inside. A shard outlives the sessions whose requests it
+ * holds and whose memos point into it.
+ */
+
 /* `log`, `settings`, `stats` and *image outlive the shard. `random` keys hashes and seeds member ids. NULL: no memory. */
 struct shard *shard_new(unsigned int number, struct log *log, const struct group_settings *settings, struct stats *stats,
 			const uint64_t random[2], struct now now);
@@ -45,7 +50,8 @@ void shard_leave_group(struct shard *shard, struct request *rq, const struct lea
 /*
  * Offsets. The api layer has resolved topic ids to names and checked partitions against the image: `screened` is a response in request order whose
  * partitions already carry 3 or 100 where they do not exist, 0 where the shard has to decide.
- * shard_offset_commit fills the rest in and answers `rq` with it when durable. It copies what it keeps.
+ * shard_offset_commit fills the rest in and answers `rq` with it when durable. It copies what it keeps. Topic names are taken from `screened`, or from
+ * `in` where that has none.
  */
 void shard_offset_commit(struct shard *shard, struct request *rq, const struct offset_commit_request *in,
 			 const struct offset_commit_response *screened, struct now now);
@@ -75,5 +81,34 @@ void shard_barrier(struct shard *shard, struct shard_barrier *barrier, struct no
 void shard_barrier_cancel(struct shard *shard, struct shard_barrier *barrier);
 
 unsigned int shard_number(const struct shard *shard);
+
+/*
+ * Recovery: every record of the log in order through shard_replay, then shard_loaded once, which starts the members' sessions in full. The same
+ * shard_replay applies what live requests have made durable. False: the record is unreadable and was skipped (counted).
+ */
+bool shard_replay(struct shard *shard, const struct log_entry *entry, struct now now);
+void shard_loaded(struct shard *shard, struct now now);
+
+/* The shard is served elsewhere or not any more: parked joins and syncs are answered with 16, later requests with 15. */
+void shard_stop(struct shard *shard, struct now now);
+
+/* ---- rebalance journal (group/journal.h) ---- */
+
+struct journal_event;
+/* One readable line for each event as it happens; NULL: nobody listens. */
+void shard_set_journal(struct shard *shard, void (*line)(void *arg, const char *line), void *arg);
+/* The last rebalances of a group, oldest first; journal_format gives their text. Returns false when there is no such group. */
+bool shard_journal_each(struct shard *shard, struct bytes group_id, void (*visit)(void *arg, const struct journal_event *event), void *arg);
+
+struct shard_group {
+	struct bytes id;
+	const char *state; /* Kafka's name */
+	struct bytes protocol_type, protocol; /* may be null */
+	struct bytes leader;		      /* may be null */
+	int32_t generation;
+	uint32_t members, pending;
+};
+/* Every group, in no particular order; `visit` must not call the shard. */
+void shard_group_each(struct shard *shard, void (*visit)(void *arg, const struct shard_group *group), void *arg);
 
 #endif

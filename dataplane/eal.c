@@ -205,6 +205,15 @@ static bool choose_pages(struct eal *eal, const struct dataplane_config *cfg, co
 
 /* ---- start and stop ---- */
 
+/* EAL makes a folder for its run-time files and leaves it there; ours is empty, or not ours alone and stays. */
+static void clean_up(void)
+{
+	char dir[256];
+	snprintf(dir, sizeof(dir), "%s", rte_eal_get_runtime_dir());
+	rte_eal_cleanup();
+	rmdir(dir);
+}
+
 bool eal_start(struct eal *eal, const struct dataplane_config *cfg, const struct eal_memory *need, char *err, size_t err_len)
 {
 	char complaint[512];
@@ -219,7 +228,7 @@ bool eal_start(struct eal *eal, const struct dataplane_config *cfg, const struct
 		int code = rte_errno;
 		eal_complaint(eal, complaint, sizeof(complaint));
 		snprintf(err, err_len, "DPDK did not start (%s)%s; see device and eal.extra", rte_strerror(code), complaint);
-		rte_eal_cleanup();
+		clean_up();
 		return false;
 	}
 	eal->started = true;
@@ -235,7 +244,7 @@ void eal_stop(struct eal *eal)
 {
 	eal->quiet = true;
 	if (eal->started)
-		rte_eal_cleanup();
+		clean_up();
 	eal->started = false;
 	if (eal->log != NULL) {
 		rte_openlog_stream(NULL);

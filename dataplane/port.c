@@ -70,13 +70,21 @@ static int set_up_queues(struct port *port, const struct dataplane_config *cfg, 
 	return rc;
 }
 
+/* The largest MTU by both limits that ethdev checks: the packet's and the frame's. */
+static unsigned int mtu_limit(const struct rte_eth_dev_info *info)
+{
+	bool told = info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu;
+	unsigned int overhead = told ? info->max_rx_pktlen - info->max_mtu : RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+	return RTE_MIN((unsigned int)info->max_mtu, info->max_rx_pktlen - overhead);
+}
+
 /* Configures and starts, with receive interrupts or without. */
 static int bring_up(struct port *port, const struct dataplane_config *cfg, const struct rte_eth_dev_info *info,
 		    struct rte_mempool *const pools[], bool interrupts)
 {
 	struct rte_eth_conf conf = {.intr_conf.rxq = interrupts};
 	port->rx_interrupts = interrupts;
-	conf.rxmode.mtu = info->max_mtu != 0 && info->max_mtu < port->mtu ? info->max_mtu : port->mtu;
+	conf.rxmode.mtu = port->mtu;
 	choose_offloads(port, cfg, info, &conf);
 	int rc = rte_eth_dev_configure(port->id, (uint16_t)port->queues, (uint16_t)port->queues, &conf);
 	if (rc == 0)
@@ -145,6 +153,10 @@ bool port_start(struct port *port, const struct dataplane_config *cfg, struct rt
 			 RTE_MIN(info.max_rx_queues, info.max_tx_queues), port->queues);
 		return false;
 	}
+	if (port->mtu > mtu_limit(&info)) {
+		snprintf(err, err_len, "device %s: its largest MTU is %u, and %u is wanted; lower mtu", cfg->device, mtu_limit(&info), port->mtu);
+		return false;
+	}
 	rc = cfg->idle == IDLE_ADAPTIVE ? bring_up(port, cfg, &info, pools, true) : -ENOTSUP;
 	if (rc != 0)
 		rc = bring_up(port, cfg, &info, pools, false);
@@ -152,7 +164,7 @@ bool port_start(struct port *port, const struct dataplane_config *cfg, struct rt
 		return fail(err, err_len, cfg, "cannot be started", rc, "");
 	port->started = true;
 	rc = rte_eth_dev_set_mtu(port->id, (uint16_t)port->mtu);
-	if (rc != 0 && (rc != -ENOTSUP || (info.max_mtu != 0 && port->mtu > info.max_mtu)))
+	if (rc != 0 && rc != -ENOTSUP)
 		return fail(err, err_len, cfg, "does not take the MTU", rc, "lower it");
 	return choose_mac(port, cfg, err, err_len);
 }

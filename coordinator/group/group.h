@@ -223,6 +223,10 @@ void pending_remove(struct pending *p);
 struct offers *offers_new(struct group *group, const struct join_group_request_protocol *list, int32_t len);
 struct offers *offers_one(struct group *group, struct bytes name, struct bytes metadata);
 void offers_free(struct offers *offers);
+/* offers_free in two steps, with a way back: their names stay allocated in between. */
+void offers_uncount(struct offers *offers);
+void offers_recount(struct offers *offers);
+void offers_release(struct offers *offers);
 bool offers_equal(const struct offers *offers, const struct join_group_request_protocol *list, int32_t len);
 /* May a member with these offers join? */
 bool protocols_accept(struct group *group, struct bytes type, const struct join_group_request_protocol *list, int32_t len);

@@ -42,10 +42,9 @@ static struct protocol *protocol_get(struct group *group, struct bytes name)
 	return p;
 }
 
-static void protocol_put(struct protocol *p)
+static void protocol_free_unused(struct protocol *p)
 {
-	CHECK(p->members > 0);
-	if (--p->members > 0)
+	if (p->members > 0)
 		return;
 	table_remove(&p->group->shard->protocols, &p->node);
 	free(p);
@@ -77,7 +76,7 @@ struct offers *offers_new(struct group *group, const struct join_group_request_p
 			return NULL;
 		}
 		if (offers_have(o, p)) { /* named twice: the first one counts */
-			protocol_put(p);
+			p->members--;
 			continue;
 		}
 		size_t n = list[i].metadata.len > 0 ? (size_t)list[i].metadata.len : 0;
@@ -95,11 +94,31 @@ struct offers *offers_one(struct group *group, struct bytes name, struct bytes m
 	return offers_new(group, &one, 1);
 }
 
-void offers_free(struct offers *offers)
+void offers_uncount(struct offers *offers)
+{
+	for (uint32_t i = 0; i < offers->len; i++) {
+		CHECK(offers->list[i].protocol->members > 0);
+		offers->list[i].protocol->members--;
+	}
+}
+
+void offers_recount(struct offers *offers)
 {
 	for (uint32_t i = 0; i < offers->len; i++)
-		protocol_put(offers->list[i].protocol);
+		offers->list[i].protocol->members++;
+}
+
+void offers_release(struct offers *offers)
+{
+	for (uint32_t i = 0; i < offers->len; i++)
+		protocol_free_unused(offers->list[i].protocol);
 	free(offers);
+}
+
+void offers_free(struct offers *offers)
+{
+	offers_uncount(offers);
+	offers_release(offers);
 }
 
 bool offers_equal(const struct offers *offers, const struct join_group_request_protocol *list, int32_t len)

@@ -125,11 +125,11 @@ void join_static(struct group *group, struct member *m, struct request *rq, cons
 			member_touch(m, now);
 			join_answer_error(rq, error, BYTES_EMPTY, now);
 		} else {
-			free(old.offers);
+			offers_release(old.offers);
 			member_touch(m, now);
 		}
 	} else {
-		free(old.offers);
+		offers_release(old.offers);
 		static_rebalance(m, &old, rq, now);
 	}
 	bytes_free(&old.id);

@@ -1,5 +1,6 @@
 /*
- * api.h - the APIs that we serve: their keys (api_key_join_group), their places in tables (api_index_join_group) and versions; from api.def.
+ * api.h - the APIs that we serve: their keys (api_key_join_group), their places in tables (api_index_join_group) and
+ * versions; from api.def.
  */
 #ifndef MUSTER_WIRE_API_H
 #define MUSTER_WIRE_API_H

@@ -73,7 +73,10 @@ const struct message_type message_types[] = {
 
 const unsigned int message_types_len = ARRAY_LEN(message_types);
 
-/* api.def and messages.def must agree on keys and versions: the range of each message, as the enum constants FIRST_x, LAST_x, KEY_x. */
+/*
+ * api.def and messages.def must agree on keys and versions: the range of each message, as the enum constants
+ * FIRST_x, LAST_x, KEY_x.
+ */
 #define MESSAGE(name, kafka, key, lowest, highest, flexible) \
 	enum { KEY_##name = (key), FIRST_##name = (lowest), LAST_##name = (highest) };
 #define STRUCT(name, message, kafka)

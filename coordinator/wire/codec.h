@@ -1,7 +1,8 @@
 /*
  * codec.h - private to the codec: what its files share, and the vocabulary of messages.def's columns.
  *
- * Every row of messages.def becomes straight-line code, one function per struct and purpose; there is no interpreter. Where the pieces stand:
+ * Every row of messages.def becomes straight-line code, one function per struct and purpose; there is no
+ * interpreter. Where the pieces stand:
  *   codec.c    defaults (name_init), the table of message types
  *   decode.c   name_decode
  *   encode.c   name_encode
@@ -10,8 +11,8 @@
  * Invariants:
  *  1. The version is that of the message, also inside nested structs, and so is the flexible form.
  *  2. Whatever the bytes are, a decoder reads inside the reader and allocates inside the arena.
- *  3. Encoding what was decoded gives the same bytes, if these were canonical: shortest varints, tags ascending, defaults left out, booleans 0
- *     or 1, null as -1, and no unknown tagged fields.
+ *  3. Encoding what was decoded gives the same bytes, if these were canonical: shortest varints, tags ascending,
+ *     defaults left out, booleans 0 or 1, null as -1, and no unknown tagged fields.
  */
 #ifndef MUSTER_WIRE_CODEC_H
 #define MUSTER_WIRE_CODEC_H

@@ -1,12 +1,13 @@
 /*
  * decode.c - decoders of all messages, expanded from messages.def.
  *
- * name_fields decodes the fields of a struct in wire order, then its tagged fields; name_tag decodes the value of one tagged field; name_decode
- * is the entry for a whole message. Malformed input sets `bad` in the reader and the code runs on over zeroes, since a failed reader yields
- * nothing else; only loops look at it.
+ * name_fields decodes the fields of a struct in wire order, then its tagged fields; name_tag decodes the value of
+ * one tagged field; name_decode is the entry for a whole message. Malformed input sets `bad` in the reader and the
+ * code runs on over zeroes, since a failed reader yields nothing else; only loops look at it.
  *
- * Lengths: -1 (compact: 0) is null; Kafka takes every other negative length for null, too, and so do we. Null where the version does not allow it
- * is malformed. An array's count is compared with the bytes that are left before anything is allocated: an element takes at least one byte.
+ * Lengths: -1 (compact: 0) is null; Kafka takes every other negative length for null, too, and so do we. Null where
+ * the version does not allow it is malformed. An array's count is compared with the bytes that are left before
+ * anything is allocated: an element takes at least one byte.
  */
 #include "coordinator/wire/codec.h"
 
@@ -77,8 +78,8 @@ static inline struct bytes decode_bytes(struct reader *r, bool flexible, bool nu
 }
 
 /*
- * The elements of an array, allocated for as many as the count says, in *elements; returns the count, -1 for null. Afterwards the reader is bad
- * if the count is not possible or the arena is full; the count is then 0.
+ * The elements of an array, allocated for as many as the count says, in *elements; returns the count, -1 for null.
+ * Afterwards the reader is bad if the count is not possible or the arena is full; the count is then 0.
  */
 static inline int32_t decode_count(struct reader *r, bool flexible, bool nullable, size_t size, struct arena *arena, void **elements)
 {
@@ -104,7 +105,7 @@ static inline int32_t decode_count(struct reader *r, bool flexible, bool nullabl
 #define ELEMENT_int64(r, flexible) decode_int64(r)
 #define ELEMENT_string(r, flexible) decode_string(r, flexible, false)
 
-/* ---- the value of a tagged field: false when the struct has no such field in this version ---- */
+/* ---- arrays, with the decoders of their elements declared before use ---- */
 
 #define MESSAGE(name, kafka, key, lowest, highest, flexible) STRUCT(name, , )
 #define STRUCT(name, message, kafka)                                                                         \
@@ -133,6 +134,8 @@ static inline int32_t decode_count(struct reader *r, bool flexible, bool nullabl
 		for (int32_t i = 0; i < m->name##_len && !r->bad; i++)                                               \
 			type##_fields(&e[i], r, version, flexible, arena);                                           \
 	} while (0)
+
+/* ---- the value of a tagged field: false when the struct has no such field in this version ---- */
 
 #define MESSAGE(name, kafka, key, lowest, highest, flexible) STRUCT(name, , )
 #define STRUCT(name, message, kafka)                                                                                 \

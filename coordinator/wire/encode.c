@@ -1,9 +1,10 @@
 /*
  * encode.c - encoders of all messages, expanded from messages.def.
  *
- * name_put writes the fields of a struct in wire order, then its tagged fields. A tagged field is left out when it holds its default; those that
- * are not are written in ascending order (as the rows of messages.def stand), each behind its exact size, which is found by encoding the value
- * into a writer without room. Null where the version does not allow it is written as empty.
+ * name_put writes the fields of a struct in wire order, then its tagged fields. A tagged field is left out when it
+ * holds its default; those that are not are written in ascending order (as the rows of messages.def stand), each
+ * behind its exact size, which is found by encoding the value into a writer without room. Null where the version
+ * does not allow it is written as empty.
  */
 #include "coordinator/wire/codec.h"
 
@@ -155,7 +156,10 @@ static inline void encode_bytes(struct writer *w, struct bytes v, bool flexible,
 
 /* ---- the tagged fields of a struct ---- */
 
-/* `probing` and `writing` are the same expression, first on `probe`, a writer without room that only counts, then on `w`. */
+/*
+ * `probing` and `writing` are the same expression, first on `probe`, a writer without room that only counts, then
+ * on `w`.
+ */
 #define TAGGED(tag, present, probing, writing)                 \
 	if (present) {                                         \
 		struct writer probe = writer_of(w->p, 0);      \

@@ -1,10 +1,10 @@
 /*
  * header.h - the header in front of every request and response body.
  *
- * Request:  api key i16, version i16, correlation id i32, client id (nullable string, i16 length in every version), then tagged fields when the
- *           body's version is flexible (header v2, else v1).
- * Response: correlation id i32, then tagged fields when the version is flexible (header v1, else v0). ApiVersions never has them: a client that
- *           does not know yet what the server speaks must be able to read the answer.
+ * Request:  api key i16, version i16, correlation id i32, client id (nullable string, i16 length in every version),
+ *           then tagged fields when the body's version is flexible (header v2, else v1).
+ * Response: correlation id i32, then tagged fields when the version is flexible (header v1, else v0). ApiVersions
+ *           never has them: a client that does not know yet what the server speaks must be able to read the answer.
  */
 #ifndef MUSTER_WIRE_HEADER_H
 #define MUSTER_WIRE_HEADER_H
@@ -20,8 +20,9 @@ struct request_header {
 };
 
 /*
- * Decodes a header and leaves the reader at the body. False: malformed, the connection is beyond help. Of an api or a version that we do not
- * serve, nothing behind the correlation id is certain: such a header is taken (true, !served) whatever follows, with the client id if there is one.
+ * Decodes a header and leaves the reader at the body. False: malformed, the connection is beyond help. Of an api or
+ * a version that we do not serve, nothing behind the correlation id is certain: such a header is taken (true,
+ * !served) whatever follows, with the client id if there is one.
  */
 bool request_header_decode(struct request_header *h, struct reader *r);
 

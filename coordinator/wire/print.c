@@ -1,8 +1,9 @@
 /*
  * print.c - messages as text for logs and tests, expanded from messages.def.
  *
- * name{field=value field=[value value] ...}: strings quoted, with \xNN for what is not printable ASCII, bytes in hex behind 0x, uuids as Kafka
- * writes them (base64 of the URL alphabet, no padding), null as null. Only fields that the version carries, tagged ones in the place of their row.
+ * name{field=value field=[value value] ...}: strings quoted, with \xNN for what is not printable ASCII, bytes in hex
+ * behind 0x, uuids as Kafka writes them (base64 of the URL alphabet, no padding), null as null. Only fields that the
+ * version carries, tagged ones in the place of their row.
  */
 #include "coordinator/wire/codec.h"
 

@@ -134,7 +134,7 @@ void tcp_conn_unage(struct tcp_conn *conn)
 void tcp_conn_make_room(struct tcp *tcp, struct now now)
 {
 	while (tcp->half_open_now > tcp->half_open_max)
-		tcp_conn_end(TAILQ_FIRST(&tcp->half_open), TCP_END_TIMEOUT, now);
+		tcp_conn_end(TAILQ_FIRST(&tcp->half_open), TCP_END_ABORTED, now);
 	unsigned int spare = tcp->cfg.max_connections - tcp->in_use;
 	for (; spare < tcp->spare_min && !TAILQ_EMPTY(&tcp->time_wait); spare++)
 		tcp_conn_end(TAILQ_FIRST(&tcp->time_wait), TCP_END_NORMAL, now);

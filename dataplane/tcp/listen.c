@@ -80,11 +80,11 @@ bool tcp_listen_established(struct tcp_conn *conn, const struct segment *seg, st
 {
 	struct tcp *tcp = conn->tcp;
 	/* A SYN that was sent twice says nothing about the path's time (Karn). */
-	if (conn->backoff == 0)
+	if (conn->retries == 0)
 		rtt_sample(&conn->rtt, now.us - conn->rtt_sent_us, tcp->cfg.rto_min_us, tcp->cfg.rto_max_us);
 	else
 		tcp->cc->timeout(&conn->cc, conn->mss, 0, false, now);
-	conn->backoff = 0;
+	conn->backoff = conn->retries = 0;
 	conn->rexmit_at = TIME_NEVER;
 	conn->snd_una = conn->iss + 1;
 	tcp_conn_unage(conn);

@@ -160,7 +160,12 @@ bool tcp_out_limited_ack(struct tcp_conn *conn, struct now now)
 static void timer_on_send(struct tcp_conn *conn, struct now now)
 {
 	conn->last_tx_us = now.us;
-	if (conn->rexmit_at == TIME_NEVER || (conn->flags & CONN_PERSIST))
+	if (conn->flags & CONN_PERSIST) {
+		conn->flags &= ~(uint32_t)CONN_PERSIST;
+		conn->backoff = 0;
+		conn->rexmit_at = TIME_NEVER;
+	}
+	if (conn->rexmit_at == TIME_NEVER)
 		tcp_timer_rexmit(conn, now);
 }
 
@@ -207,12 +212,13 @@ static uint32_t new_data_end(struct tcp_conn *conn, uint32_t pipe)
 	uint32_t goal = queue_end + (conn->flags & CONN_FIN_QUEUED ? 1 : 0);
 	uint32_t want = seq_ahead(goal, conn->snd_nxt);
 	uint32_t usable = seq_ahead(conn->snd_una + conn->snd_wnd, conn->snd_nxt);
+	uint32_t data = seq_ahead(queue_end, conn->snd_nxt);
 	uint32_t n = want < conn->mss ? want : conn->mss;
 	if (n == 0 || (pipe > 0 && pipe + n > conn->cc.cwnd))
 		return conn->snd_nxt;
 	if (n > usable) {
-		/* Cut by the window: worth it only when it is large for this peer. */
-		if (usable == 0 || (usable < conn->mss && usable < conn->snd_wnd_max / 2))
+		/* Cut by the window: worth it only when the piece is large for this peer, or only the FIN finds no room. */
+		if (usable == 0 || (usable < conn->mss && usable < conn->snd_wnd_max / 2 && usable < data))
 			return conn->snd_nxt;
 		n = usable;
 	}
@@ -250,6 +256,20 @@ static void persist_if_stuck(struct tcp_conn *conn, struct now now)
 		return;
 	conn->flags |= CONN_PERSIST;
 	tcp_timer_rexmit(conn, now);
+}
+
+void tcp_out_probe(struct tcp_conn *conn, struct now now)
+{
+	uint32_t usable = seq_ahead(conn->snd_una + conn->snd_wnd, conn->snd_nxt), sent;
+	if (usable == 0) {
+		tcp_out_bare(conn, conn->snd_una - 1, 0, now);
+		return;
+	}
+	uint32_t end = conn->snd_nxt + (usable < conn->mss ? usable : conn->mss);
+	if (send_range(conn, conn->snd_nxt, end, &sent, now)) {
+		conn->snd_nxt += sent;
+		timer_on_send(conn, now);
+	}
 }
 
 bool tcp_out_flush(struct tcp_conn *conn, struct now now)

@@ -39,7 +39,11 @@ struct tcp_ops {
 	 */
 	uint8_t *(*tx_get)(void *ctx, const struct tcp_tuple *tuple, size_t len);
 	void (*tx_send)(void *ctx, const struct tcp_tuple *tuple, uint8_t *segment, size_t len);
-	/* Keep the lookup of tcp_conn by tuple up to date. flow_add returns false when the table is full. */
+	/*
+	 * Keep the lookup of tcp_conn by tuple up to date. flow_add returns false when the table is full or has the tuple already. A
+	 * connection that flow_remove took out may still be passed to tcp_input until the next tcp_flush (an earlier lookup of the same
+	 * burst); but a lookup that found nothing must be made anew after a tcp_input that may have called flow_add for the same tuple.
+	 */
 	bool (*flow_add)(void *ctx, struct tcp_conn *conn);
 	void (*flow_remove)(void *ctx, struct tcp_conn *conn);
 	/* The handshake is complete. False: refuse (RST). */
@@ -73,7 +77,7 @@ struct tcp_config {
 /* NULL when memory is missing. `ops`, `ctx` and `stats` belong to the caller and outlive it. */
 struct tcp *tcp_new(const struct tcp_config *cfg, const struct tcp_ops *ops, void *ctx, struct stats *stats, struct now now);
 void tcp_free(struct tcp *tcp);
-/* Bytes that tcp_new allocates for `cfg`. */
+/* Bytes that tcp_new allocates for `cfg`. Buffers beyond the first 128 KiB come later as needed, up to buffer_memory_bytes. */
 size_t tcp_memory_needed(const struct tcp_config *cfg);
 
 /* Accept connections to this local port. Returns false when the (small) table of listeners is full. */
@@ -95,7 +99,10 @@ void tcp_flush(struct tcp *tcp, struct now now);
 
 /* Fires due timers, at most `budget`. */
 void tcp_timers(struct tcp *tcp, unsigned int budget, struct now now);
-/* Monotonic microsecond at which tcp_timers must be called at the latest; TIME_NEVER when no timer runs. */
+/*
+ * Monotonic microsecond at which tcp_timers must be called at the latest; TIME_NEVER when no timer runs, 0 when something waits for tcp_flush (one
+ * connection sends at most 64 segments per flush; the lower layer had no room).
+ */
 uint64_t tcp_deadline(struct tcp *tcp);
 
 /*

@@ -101,11 +101,13 @@ enum {
 	CONN_DUP_ACKS = 1 << 20,   /* dup_acks is not 0 */
 	CONN_AGED = 1 << 21,	   /* in a list of struct tcp: half_open or time_wait */
 	CONN_SCALE = 1 << 22,	   /* window scaling agreed on */
+	CONN_PROBED = 1 << 23,	   /* probes is not 0 */
 };
 
 /* With one of these set, header prediction does not apply. */
 #define CONN_SLOW                                                                                                          \
-	(CONN_ABORT | CONN_REASS | CONN_FIN_AHEAD | CONN_PERSIST | CONN_RECOVERY | CONN_LOSS | CONN_SACKED | CONN_DUP_ACKS)
+	(CONN_ABORT | CONN_REASS | CONN_FIN_AHEAD | CONN_PERSIST | CONN_RECOVERY | CONN_LOSS | CONN_SACKED | CONN_DUP_ACKS |   \
+	 CONN_PROBED)
 
 struct tcp_conn {
 	/* line 0: every segment */
@@ -159,8 +161,9 @@ struct tcp_conn {
 	uint32_t high_rxt;   /* everything missing before this has been sent again */
 	uint32_t dup_bytes;  /* without SACK: bytes that duplicate ACKs say have left the network */
 	uint32_t iss, irs;
-	uint8_t backoff;     /* time-outs (or probes) in a row */
-	uint8_t keep_probes; /* keepalive probes unanswered */
+	uint8_t backoff;     /* doublings of the time-out, until a round trip is measured (Karn) */
+	uint8_t retries;     /* time-outs since the peer last acknowledged something new */
+	uint8_t probes;	     /* keepalive and zero-window probes since the peer last said anything */
 	TAILQ_ENTRY(tcp_conn) age;
 	LIST_ENTRY(tcp_conn) free;
 } CACHE_ALIGNED;
@@ -268,8 +271,6 @@ bool tcp_listen_established(struct tcp_conn *conn, const struct segment *seg, st
 bool tcp_in_ack(struct tcp_conn *conn, const struct segment *seg, struct now now);
 /* `ack` lies in (snd_una, snd_nxt]: frees what it covers and grows the congestion window. */
 void tcp_in_acked(struct tcp_conn *conn, uint32_t ack, bool has_tsecr, uint32_t tsecr, struct now now);
-/* Calls `sendable` if that is owed and the queue is short enough. */
-void tcp_in_sendable(struct tcp_conn *conn, struct now now);
 
 /* ---- in_data.c ---- */
 
@@ -289,7 +290,8 @@ void tcp_loss_duplicate(struct tcp_conn *conn, struct now now);
 /* snd_una has moved by `acked` bytes. */
 void tcp_loss_advance(struct tcp_conn *conn, uint32_t acked, struct now now);
 void tcp_loss_timeout(struct tcp_conn *conn, struct now now);
-void tcp_loss_sack(struct tcp_conn *conn, const struct segment *seg, bool *news);
+/* Takes in the SACK option; true when it reports bytes that were not known to have arrived. */
+bool tcp_loss_sack(struct tcp_conn *conn, const struct segment *seg);
 
 /* ---- out.c ---- */
 
@@ -297,6 +299,8 @@ void tcp_loss_sack(struct tcp_conn *conn, const struct segment *seg, bool *news)
 bool tcp_out_flush(struct tcp_conn *conn, struct now now);
 /* One segment without data that starts at `seq`. */
 bool tcp_out_bare(struct tcp_conn *conn, uint32_t seq, uint8_t flags, struct now now);
+/* Asks about a closed window with a number that the peer has already acknowledged; sends what fits when it is not quite closed. */
+void tcp_out_probe(struct tcp_conn *conn, struct now now);
 /* SYN or SYN-ACK. */
 bool tcp_out_syn(struct tcp_conn *conn, struct now now);
 void tcp_out_reset(struct tcp_conn *conn, struct now now);

@@ -13,10 +13,8 @@ import unittest
 
 WITH_MUSTER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "deploy", "with-muster")
 CONNECT = 'exec 3<>"/dev/tcp/${MUSTER_BOOTSTRAP%:*}/${MUSTER_BOOTSTRAP##*:}"'  # bash: fails when nobody listens
-
-EACH_SERVER = 'for p in $(ip netns pids "$MUSTER_NETNS"); do case $(cat /proc/$p/comm) in muster) %s;; esac; done; '
-
-AS_ROOT = "" if os.geteuid() == 0 else "sudo"
+AS_ROOT = "" if os.geteuid() == 0 else "sudo "
+EACH_SERVER = f'for p in $({AS_ROOT}ip netns pids "$MUSTER_NETNS"); do case $(cat /proc/$p/comm) in muster) %s;; esac; done; '
 
 
 def run(*words, **more):
@@ -65,7 +63,7 @@ class Status(unittest.TestCase):
 
     def test_of_a_server_that_dies(self):
         began = time.monotonic()
-        done = run("--", "bash", "-c", EACH_SERVER % f"{AS_ROOT} kill -9 $p" + "sleep 60")
+        done = run("--", "bash", "-c", EACH_SERVER % f'{AS_ROOT}bash -c "kill -9 $p"' + "sleep 60")
         self.assertEqual(done.returncode, 3)
         self.assertIn("signal 9 by itself", done.stderr)
         self.assertLess(time.monotonic() - began, 30)

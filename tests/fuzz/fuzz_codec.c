@@ -1,8 +1,9 @@
 /*
- * fuzz_codec.c - arbitrary bytes as the body of any message: what decodes must encode to no more bytes, decode again, and be the same text.
+ * fuzz_codec.c - arbitrary bytes as the body of any message: what decodes must encode to no more bytes, decode
+ * again, and be the same text.
  *
- * Input: message (index into message_types, modulo), version (modulo the number of versions), arena size in units of 64 bytes with 255 for a large
- * one, then the body.
+ * Input: message (index into message_types, modulo), version (modulo the number of versions), arena size in units of
+ * 64 bytes with 255 for a large one, then the body.
  */
 #include <stdlib.h>
 

@@ -5,7 +5,9 @@ the cases in which we mean to differ, and those that need our namespace, are ski
 """
 
 import os
+import re
 import select
+import signal
 import struct
 import threading
 import time
@@ -35,6 +37,47 @@ REFERENCE = os.environ.get("WIRE_REFERENCE") == "1"
 def ours(reason):
     """A case in which we differ from the reference on purpose, or that only our own set-up allows."""
     return unittest.skipIf(REFERENCE, reason)
+
+
+def server_pid():
+    """The server's process: the one that runs MUSTER_BIN in our network namespace."""
+    here, program = os.readlink("/proc/self/ns/net"), os.path.realpath(os.environ.get("MUSTER_BIN") or os.path.join(os.path.dirname(__file__), "../../build/muster"))
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink("/proc/%s/exe" % pid) == program and os.readlink("/proc/%s/ns/net" % pid) == here:
+                return int(pid)
+        except OSError:
+            pass
+    raise AssertionError("the server is gone")
+
+
+def counters():
+    """The server's counters by name; those that are zero are left out, so ask with get()."""
+    with open(os.environ["MUSTER_LOG"], errors="replace") as log:
+        log.seek(0, os.SEEK_END)
+        os.kill(server_pid(), signal.SIGUSR1)
+        found, text, end = {}, "", time.monotonic() + 5
+        while time.monotonic() < end:
+            text += log.read()
+            found = {m[1]: int(m[2]) for m in re.finditer(r"^stats: worker \d+: (\w+) (\d+)$", text, re.M)}
+            if "log_bytes" in found:  # the last row, which a live group makes sure of
+                return found
+            time.sleep(0.01)
+    raise AssertionError("the server does not print its counters")
+
+
+class Counted:
+    """with Counted(case, "frame_too_large", 3): ... - the counter rises by at least so much meanwhile. Nothing is checked on a reference."""
+
+    def __init__(self, case, name, least=1):
+        self.case, self.name, self.least = case, name, least
+
+    def __enter__(self):
+        self.before = 0 if REFERENCE else counters().get(self.name, 0)
+
+    def __exit__(self, kind, value, trace):
+        if kind is None and not REFERENCE:
+            self.case.assertGreaterEqual(counters().get(self.name, 0) - self.before, self.least, self.name)
 
 
 def fresh(name="group"):

@@ -5,7 +5,7 @@ import struct
 import time
 import unittest
 
-from harness import NONE, TOPIC, UNKNOWN_MEMBER, WireCase, fresh, ours
+from harness import Counted, NONE, TOPIC, UNKNOWN_MEMBER, WireCase, fresh, ours
 from kafka import API, Closed, encode_request, frame, header, uvarint
 
 # One well-formed request per API, with something in every array.
@@ -32,10 +32,12 @@ SAMPLE = {
 
 class Framing(WireCase):
     def test_lengths_that_close(self):
-        for n in (0, -1, -2, -2147483648, 2147483647, 104857601):
-            c = self.connect()
-            c.send_raw(struct.pack(">i", n))
-            self.assertClosed(c, "length %d" % n)
+        for counter, lengths in (("frame_bad_length", (0, -1, -2, -2147483648)), ("frame_too_large", (2147483647, 104857601))):
+            with Counted(self, counter, len(lengths)):
+                for n in lengths:
+                    c = self.connect()
+                    c.send_raw(struct.pack(">i", n))
+                    self.assertClosed(c, "length %d" % n)
 
     def test_lengths_that_close_behind_a_request(self):
         """The request in front of the fault may be answered or lost, the connection ends."""
@@ -46,10 +48,11 @@ class Framing(WireCase):
 
     def test_shorter_than_a_header(self):
         whole = header(3, 1, 1, "c", False)
-        for n in range(1, len(whole)):
-            c = self.connect()
-            c.send_raw(frame(whole[:n]))
-            self.assertClosed(c, "%d bytes" % n)
+        with Counted(self, "session_bad_header", 1):
+            for n in range(1, len(whole)):
+                c = self.connect()
+                c.send_raw(frame(whole[:n]))
+                self.assertClosed(c, "%d bytes" % n)
 
     def test_client_id_beyond_the_frame(self):
         for n in (2, 100, 32767):
@@ -59,6 +62,10 @@ class Framing(WireCase):
 
     def test_truncated_bodies(self):
         """Every request cut short at every byte, its length field telling the truth."""
+        with Counted(self, "session_bad_request", 500):
+            self.truncate_all()
+
+    def truncate_all(self):
         for name, values in SAMPLE.items():
             api = API[name]
             for version in sorted({max(api.flexible - 1, 3 if name == "Produce" else 0), api.highest}):

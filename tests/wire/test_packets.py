@@ -6,7 +6,7 @@ import struct
 import time
 import unittest
 
-from harness import NONE, WireCase, address, connect, ours
+from harness import Counted, NONE, WireCase, address, connect, ours
 from kafka import decode_response, encode_request, frame
 from packet import ACK, ARP, BROADCAST, FIN, IPV4, PSH, RST, SYN, URG, Host, RawConnection, Wire, checksum, ip4, ipv4, tcp
 
@@ -67,15 +67,16 @@ class Packets(WireCase):
 
     def test_syn_options_that_are_malformed(self):
         """Served without them or not at all; never read beyond the header, never a loop."""
-        cases = (b"\2\0", b"\x63\0\x63\0", b"\1\1\1\2", b"\2\1\5\xb4", b"\2\x28\5\xb4", b"\2\3\5", b"\2\5\5\xb4\0", b"\3\2", b"\3\4\7\7", b"\4\3\0",
-                 b"\x08\x09" + b"\0" * 7, b"\x08\x0b" + b"\0" * 9, b"\x08\xff" + b"\0" * 10, b"\xfe\xff", b"\xfe", b"\1" * 39 + b"\2", b"\1" * 38 + b"\2\4",
-                 b"\5\x0a" + b"\0" * 8, b"\5\3\0", b"\xff" * 40)
-        for options in cases:
-            c = RawConnection(self.host, options, timeout=0.3)
-            if c.established():
-                self.assertWorks(c, options.hex())
-            else:
-                self.assertIsNone(c.syn_ack, options.hex())
+        with Counted(self, "tcp_bad_option", 5):
+            cases = (b"\2\0", b"\x63\0\x63\0", b"\1\1\1\2", b"\2\1\5\xb4", b"\2\x28\5\xb4", b"\2\3\5", b"\2\5\5\xb4\0", b"\3\2", b"\3\4\7\7", b"\4\3\0",
+                     b"\x08\x09" + b"\0" * 7, b"\x08\x0b" + b"\0" * 9, b"\x08\xff" + b"\0" * 10, b"\xfe\xff", b"\xfe", b"\1" * 39 + b"\2", b"\1" * 38 + b"\2\4",
+                     b"\5\x0a" + b"\0" * 8, b"\5\3\0", b"\xff" * 40)
+            for options in cases:
+                c = RawConnection(self.host, options, timeout=0.3)
+                if c.established():
+                    self.assertWorks(c, options.hex())
+                else:
+                    self.assertIsNone(c.syn_ack, options.hex())
 
     def test_random_options(self):
         rng = random.Random(30)
@@ -95,10 +96,11 @@ class Packets(WireCase):
     # ---- TCP headers ----
 
     def test_data_offset(self):
-        for offset in (0, 1, 4, 6, 15):
-            port = self.host.port()
-            self.host.send_tcp(port, 1, 0, SYN, offset=offset)
-            self.assertSilent(port, "offset %d" % offset)
+        with Counted(self, "tcp_bad_header", 1):
+            for offset in (0, 1, 4, 6, 15):
+                port = self.host.port()
+                self.host.send_tcp(port, 1, 0, SYN, offset=offset)
+                self.assertSilent(port, "offset %d" % offset)
 
     def test_short_segments(self):
         whole = tcp(self.host.ip, self.wire.server, self.host.port(), self.wire.port, 1, 0, SYN)
@@ -106,33 +108,36 @@ class Packets(WireCase):
             self.host.send_ip(whole[:n])
 
     def test_bad_tcp_checksum(self):
-        good = RawConnection(self.host)
-        for value in (0, 0xFFFF, 0x1234):
-            port = self.host.port()
-            self.host.send_tcp(port, 1, 0, SYN, checksum=value)
-            self.assertSilent(port, "SYN")
-            good.send(REQUEST, checksum=value)
-            self.assertIsNone(self.host.wait_tcp(0.15, good.sport, lambda s: s.payload or s.ack != good.seq), "data")
-        self.assertWorks(good)
+        with Counted(self, "tcp_bad_checksum", 6):
+            good = RawConnection(self.host)
+            for value in (0, 0xFFFF, 0x1234):
+                port = self.host.port()
+                self.host.send_tcp(port, 1, 0, SYN, checksum=value)
+                self.assertSilent(port, "SYN")
+                good.send(REQUEST, checksum=value)
+                self.assertIsNone(self.host.wait_tcp(0.15, good.sport, lambda s: s.payload or s.ack != good.seq), "data")
+            self.assertWorks(good)
 
     def test_bad_ip_checksum(self):
-        for value in (0, 0xFFFF, 0x1234):
-            port = self.host.port()
-            self.host.send_tcp(port, 1, 0, SYN, ip={"checksum": value})
-            self.assertSilent(port)
-        self.assertWorks(RawConnection(self.host))
+        with Counted(self, "ipv4_bad_checksum", 3):
+            for value in (0, 0xFFFF, 0x1234):
+                port = self.host.port()
+                self.host.send_tcp(port, 1, 0, SYN, ip={"checksum": value})
+                self.assertSilent(port)
+            self.assertWorks(RawConnection(self.host))
 
     def test_reset_of_a_closed_port(self):
-        port = self.host.port()
-        self.host.send_tcp(port, 5, 0, SYN, dport=9)
-        s = self.host.wait_tcp(2, port)
-        self.assertIsNotNone(s)
-        self.assertEqual((s.flags & (RST | ACK), s.ack), (RST | ACK, 6))
-        self.host.send_tcp(port, 5, 777, ACK, dport=9)
-        s = self.host.wait_tcp(2, port)
-        self.assertEqual((s.flags & RST, s.seq), (RST, 777))
-        self.host.send_tcp(port, 5, 777, RST, dport=9)
-        self.assertSilent(port, "no reset for a reset")
+        with Counted(self, "tcp_refused_port", 1):
+            port = self.host.port()
+            self.host.send_tcp(port, 5, 0, SYN, dport=9)
+            s = self.host.wait_tcp(2, port)
+            self.assertIsNotNone(s)
+            self.assertEqual((s.flags & (RST | ACK), s.ack), (RST | ACK, 6))
+            self.host.send_tcp(port, 5, 777, ACK, dport=9)
+            s = self.host.wait_tcp(2, port)
+            self.assertEqual((s.flags & RST, s.seq), (RST, 777))
+            self.host.send_tcp(port, 5, 777, RST, dport=9)
+            self.assertSilent(port, "no reset for a reset")
 
     def test_flags_of_strangers(self):
         """All 64 combinations, without and with data, to the open port from nowhere: nothing gets established, a SYN-ACK only for a SYN."""
@@ -201,11 +206,12 @@ class Packets(WireCase):
     # ---- IPv4 ----
 
     def test_ipv4_headers(self):
-        for odd in ({"version": 6}, {"version": 0}, {"ihl": 0}, {"ihl": 4}, {"ihl": 15}, {"total": 0}, {"total": 19}, {"total": 39}, {"total": 41},
-                    {"total": 1500}, {"total": 65535}):
-            port = self.host.port()
-            self.host.send_tcp(port, 1, 0, SYN, ip=odd)
-            self.assertSilent(port, odd)
+        with Counted(self, "ipv4_bad_header", 5):
+            for odd in ({"version": 6}, {"version": 0}, {"ihl": 0}, {"ihl": 4}, {"ihl": 15}, {"total": 0}, {"total": 19}, {"total": 39}, {"total": 41},
+                        {"total": 1500}, {"total": 65535}):
+                port = self.host.port()
+                self.host.send_tcp(port, 1, 0, SYN, ip=odd)
+                self.assertSilent(port, odd)
 
     def test_bytes_behind_the_packet_do_not_count(self):
         """Short frames are padded by hardware; the packet's own length says where it ends."""
@@ -217,10 +223,11 @@ class Packets(WireCase):
         self.host.send_tcp(port, 2, 0, RST)
 
     def test_fragments(self):
-        for fragment in (0x2000, 0x2001, 0x0001, 0x1FFF, 0x3FFF):
-            port = self.host.port()
-            self.host.send_tcp(port, 1, 0, SYN, ip={"fragment": fragment})
-            self.assertSilent(port, hex(fragment))
+        with Counted(self, "ipv4_fragments", 5):
+            for fragment in (0x2000, 0x2001, 0x0001, 0x1FFF, 0x3FFF):
+                port = self.host.port()
+                self.host.send_tcp(port, 1, 0, SYN, ip={"fragment": fragment})
+                self.assertSilent(port, hex(fragment))
 
     def test_ip_options(self):
         """Dropped or served, nothing else."""
@@ -305,19 +312,20 @@ class Packets(WireCase):
         self.assertIsNotNone(self.arp_answer(2))
 
     def test_arp_oddities(self):
-        zero, server = b"\0" * 6, self.wire.server
-        good = self.host.arp(1, self.host.mac, self.host.ip, zero, server)
-        odd = [self.host.arp(1, self.host.mac, self.host.ip, zero, "10.77.0.3"), self.host.arp(1, self.host.mac, self.host.ip, zero, server, hardware=15),
-               self.host.arp(1, self.host.mac, self.host.ip, zero, server, protocol=0x86DD), self.host.arp(1, self.host.mac, self.host.ip, zero, server, hlen=8),
-               self.host.arp(1, self.host.mac, self.host.ip, zero, server, plen=16), self.host.arp(3, self.host.mac, self.host.ip, zero, server),
-               self.host.arp(0, self.host.mac, self.host.ip, zero, server), good[:27], good[:8], good[:1], b"",
-               self.host.arp(2, self.host.mac, self.host.ip, self.wire.server_mac, server)]
-        for payload in odd:
-            self.wire.send(self.host.ethernet(payload, ARP, dst=BROADCAST))
-            self.assertIsNone(self.arp_answer(0.05), payload.hex())
-        # a frame that the interface pads is long enough all the same: only what ARP says counts
-        self.wire.send(self.host.ethernet(good + b"\0" * 18, ARP, dst=BROADCAST))
-        self.assertIsNotNone(self.arp_answer(2))
+        with Counted(self, "arp_bad", 5):
+            zero, server = b"\0" * 6, self.wire.server
+            good = self.host.arp(1, self.host.mac, self.host.ip, zero, server)
+            odd = [self.host.arp(1, self.host.mac, self.host.ip, zero, "10.77.0.3"), self.host.arp(1, self.host.mac, self.host.ip, zero, server, hardware=15),
+                   self.host.arp(1, self.host.mac, self.host.ip, zero, server, protocol=0x86DD), self.host.arp(1, self.host.mac, self.host.ip, zero, server, hlen=8),
+                   self.host.arp(1, self.host.mac, self.host.ip, zero, server, plen=16), self.host.arp(3, self.host.mac, self.host.ip, zero, server),
+                   self.host.arp(0, self.host.mac, self.host.ip, zero, server), good[:27], good[:8], good[:1], b"",
+                   self.host.arp(2, self.host.mac, self.host.ip, self.wire.server_mac, server)]
+            for payload in odd:
+                self.wire.send(self.host.ethernet(payload, ARP, dst=BROADCAST))
+                self.assertIsNone(self.arp_answer(0.05), payload.hex())
+            # a frame that the interface pads is long enough all the same: only what ARP says counts
+            self.wire.send(self.host.ethernet(good + b"\0" * 18, ARP, dst=BROADCAST))
+            self.assertIsNotNone(self.arp_answer(2))
 
     def test_arp_replies_that_nobody_asked_for(self):
         """They do not redirect the answers of others."""
@@ -366,16 +374,17 @@ class Packets(WireCase):
 
     def test_ping_flood(self):
         """Some are answered, most are not."""
-        sent = answers = 0
-        for _ in range(100):
+        with Counted(self, "icmp_limited", 1000):
+            sent = answers = 0
             for _ in range(100):
-                self.ping(b"x" * 56)
-                sent += 1
-            while self.pong(0.001) is not None:
-                answers += 1
-        self.live.check()
-        self.assertGreater(answers, 0)
-        self.assertLess(answers, sent // 2, "the rate is limited")
+                for _ in range(100):
+                    self.ping(b"x" * 56)
+                    sent += 1
+                while self.pong(0.001) is not None:
+                    answers += 1
+            self.live.check()
+            self.assertGreater(answers, 0)
+            self.assertLess(answers, sent // 2, "the rate is limited")
 
     def test_unreachable_for_a_connection(self):
         """An ICMP error, which anyone can send, ends no connection."""

@@ -6,7 +6,7 @@ import socket
 import time
 import unittest
 
-from harness import NONE, REBALANCE, TOPIC, UNKNOWN_MEMBER, Member, WireCase, address, fresh, ours, settle
+from harness import Counted, NONE, REBALANCE, TOPIC, UNKNOWN_MEMBER, Member, WireCase, address, fresh, ours, settle
 from kafka import Closed, decode_response, encode_request, frame
 
 
@@ -131,12 +131,19 @@ class Sockets(WireCase):
         self.assertLess(time.monotonic() - start, 5)
 
     def test_reset_with_parked_fetches(self):
-        for _ in range(50):
-            c = self.connect()
-            c.send("Fetch", 11, max_wait_ms=2000, topics=[{"name": TOPIC, "partitions": [{"index": 0, "offset": 0}]}])
-            c.send("Heartbeat", 4, group="g", generation=1, member="m")
-            c.reset()
+        with Counted(self, "session_dropped", 50):
+            self.park_and_reset(50)
+            time.sleep(0.3)
         self.live.check()
+
+    def park_and_reset(self, times):
+        connections = [self.connect() for _ in range(times)]
+        for c in connections:
+            c.send("Fetch", 11, max_wait_ms=20000, topics=[{"name": TOPIC, "partitions": [{"index": 0, "offset": 0}]}])
+            c.send("Heartbeat", 4, group="g", generation=1, member="m")
+        time.sleep(0.3)
+        for c in connections:
+            c.reset()
 
     def test_reset_before_the_answer(self):
         for i in range(300):

@@ -3,7 +3,7 @@
 import struct
 import unittest
 
-from harness import (NONE, PARTITIONS, TOPIC, UNKNOWN_MEMBER, UNSUPPORTED_VERSION, INVALID_REQUEST, Member, WireCase, fresh, ours, settle)
+from harness import (Counted, NONE, PARTITIONS, TOPIC, UNKNOWN_MEMBER, UNSUPPORTED_VERSION, INVALID_REQUEST, Member, WireCase, fresh, ours, settle)
 from kafka import API, API_OF_KEY, Reader, encode_request, frame
 
 ADVERTISED = {"Produce", "Fetch", "ListOffsets", "Metadata", "OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup", "Heartbeat",
@@ -80,19 +80,21 @@ class Versions(WireCase):
             self.assertEqual(low, 0, name)
 
     def test_versions_beyond_close(self):
-        for name in API:
-            if name == "ApiVersions":
-                continue
-            for v in (API[name].highest + 1, 32767, -1, -32768):
-                c = self.connect()
-                c.send_raw(frame(struct.pack(">hhih", API[name].key, v, 1, 1) + b"c\0\0\0\0\0\0"))
-                self.assertClosed(c, "%s version %d" % (name, v))
+        names = sorted(set(API) - {"ApiVersions"})
+        with Counted(self, "session_bad_version", 4 * len(names)):
+            for name in names:
+                for v in (API[name].highest + 1, 32767, -1, -32768):
+                    c = self.connect()
+                    c.send_raw(frame(struct.pack(">hhih", API[name].key, v, 1, 1) + b"c\0\0\0\0\0\0"))
+                    self.assertClosed(c, "%s version %d" % (name, v))
 
     def test_unknown_apis_close(self):
-        for key in (-1, -32768, 4, 7, 24, 59, 99, 999, 32767):
-            c = self.connect()
-            c.send_raw(frame(struct.pack(">hhih", key, 0, 1, 1) + b"c\0\0\0\0\0\0"))
-            self.assertClosed(c, "api %d" % key)
+        keys = (-1, -32768, 4, 7, 24, 59, 99, 999, 32767)
+        with Counted(self, "session_unknown_api", len(keys)):
+            for key in keys:
+                c = self.connect()
+                c.send_raw(frame(struct.pack(">hhih", key, 0, 1, 1) + b"c\0\0\0\0\0\0"))
+                self.assertClosed(c, "api %d" % key)
 
     def test_metadata(self):
         for v in self.versions("Metadata"):

@@ -180,7 +180,10 @@ Test(decode, known_tagged_fields_must_fill_their_size)
 	}
 }
 
-/* A tag that a later version brings is unknown in an earlier one: Fetch request 16 does not know tag 0 of a partition. */
+/*
+ * A tag that a later version brings is unknown in an earlier one: Fetch request 16 does not know tag 0 of a
+ * partition.
+ */
 Test(decode, tagged_fields_of_later_versions_are_unknown)
 {
 	struct fetch_request m;

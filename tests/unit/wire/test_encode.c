@@ -1,5 +1,6 @@
 /*
- * test_encode.c - what the encoders write where version, null and tags have a say, and what a writer that is too small reports.
+ * test_encode.c - what the encoders write where version, null and tags have a say, and what a writer that is too
+ * small reports.
  */
 #include <criterion/criterion.h>
 

@@ -36,7 +36,10 @@ static void bench_free(struct bench *b)
 	free(b);
 }
 
-/* Decodes exactly `len` bytes of heap, so that the sanitizer sees every read behind them; garbage stands in the struct before. */
+/*
+ * Decodes exactly `len` bytes of heap, so that the sanitizer sees every read behind them; garbage stands in the
+ * struct before.
+ */
 static bool decode_exact(struct bench *b, const struct message_type *type, int16_t version, const uint8_t *body, size_t len,
 			 uint8_t **copy, size_t *left)
 {

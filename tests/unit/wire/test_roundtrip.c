@@ -1,6 +1,6 @@
 /*
- * test_roundtrip.c - random structs of every message and version: encoded, decoded and encoded again they stay the same, in text and in bytes.
- * The structs are filled by one more expansion of messages.def.
+ * test_roundtrip.c - random structs of every message and version: encoded, decoded and encoded again they stay the
+ * same, in text and in bytes. The structs are filled by one more expansion of messages.def.
  */
 #include <criterion/criterion.h>
 

@@ -1,0 +1,250 @@
+/*
+ * shard.c - a shard as a whole: its making, its clock, its barriers, and what others may read from it. The requests are in group/ and commit.c.
+ */
+#include "coordinator/group/group.h"
+
+struct shard *shard_new(unsigned int number, struct log *log, const struct group_settings *settings, struct stats *stats,
+			const uint64_t random[2], struct now now)
+{
+	struct shard *s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return NULL;
+	s->number = number;
+	s->log = log;
+	s->settings = settings;
+	s->stats = stats;
+	s->key = (struct hash_key){{random[0], random[1] ^ number}};
+	purgatory_init(&s->purgatory, now);
+	offsets_init(&s->offsets, &s->key);
+	return s;
+}
+
+/* Parked requests are forgotten, not answered: the sessions are gone by now (shard.h), or shard_stop has answered. */
+static void shard_forget_group(struct table_node *n, void *arg)
+{
+	struct group *g = CONTAINER_OF(n, struct group, node);
+	purgatory_cancel(&g->join);
+	purgatory_cancel(&g->sync);
+	while (g->members_len > 0) {
+		struct member *m = g->members[g->members_len - 1];
+		member_unpark_join(m);
+		member_unpark_sync(m);
+		member_remove(m, 0, (struct now){0, 0});
+	}
+	while (!LIST_EMPTY(&g->pending))
+		pending_remove(LIST_FIRST(&g->pending));
+	g->shard->stats->group_groups_now--;
+	group_free(g);
+}
+
+void shard_free(struct shard *shard)
+{
+	writes_free(shard);
+	table_each(&shard->groups, shard_forget_group, NULL);
+	table_fini(&shard->groups);
+	table_fini(&shard->members);
+	table_fini(&shard->instances);
+	table_fini(&shard->pendings);
+	table_fini(&shard->protocols);
+	offsets_fini(&shard->offsets);
+	members_free_slabs(shard);
+	free(shard->scratch);
+	free(shard);
+}
+
+unsigned int shard_number(const struct shard *shard)
+{
+	return shard->number;
+}
+
+void *shard_scratch(struct shard *shard, size_t size)
+{
+	if (size > shard->scratch_cap) {
+		size_t cap = size < 1024 ? 1024 : size;
+		void *grown = realloc(shard->scratch, cap);
+		if (grown == NULL)
+			return NULL;
+		shard->scratch = grown;
+		shard->scratch_cap = cap;
+	}
+	return shard->scratch;
+}
+
+/* ---- time and durability ---- */
+
+static void shard_run_barriers(struct shard *shard, struct now now)
+{
+	uint64_t applied = shard->writes.first != NULL ? shard->writes.first->position - 1 : shard->writes.appended;
+	struct shard_barrier **at = &shard->barriers;
+	struct shard_barrier *due = NULL, **last = &due;
+	while (*at != NULL) {
+		struct shard_barrier *b = *at;
+		if (b->position > applied) {
+			at = &b->next;
+			continue;
+		}
+		*at = b->next;
+		b->next = NULL;
+		*last = b;
+		last = &b->next;
+	}
+	while (due != NULL) {
+		struct shard_barrier *b = due;
+		due = b->next;
+		b->next = NULL;
+		b->then(b, now);
+	}
+}
+
+uint64_t shard_tick(struct shard *shard, unsigned int budget, struct now now)
+{
+	if (writes_complete(shard, now) > 0 && shard->barriers != NULL)
+		shard_run_barriers(shard, now);
+	purgatory_advance(&shard->purgatory, budget, now);
+	/* something is on its way: look again in the next round, the log says in its own wish when to wake up for it */
+	return shard->writes.first != NULL ? now.us : purgatory_next(&shard->purgatory);
+}
+
+void shard_barrier(struct shard *shard, struct shard_barrier *barrier, struct now now)
+{
+	barrier->next = NULL;
+	barrier->position = shard->writes.appended;
+	if (shard->writes.first == NULL) {
+		barrier->then(barrier, now);
+		return;
+	}
+	struct shard_barrier **at = &shard->barriers;
+	while (*at != NULL)
+		at = &(*at)->next;
+	*at = barrier;
+}
+
+void shard_barrier_cancel(struct shard *shard, struct shard_barrier *barrier)
+{
+	for (struct shard_barrier **at = &shard->barriers; *at != NULL; at = &(*at)->next) {
+		if (*at == barrier) {
+			*at = barrier->next;
+			barrier->next = NULL;
+			return;
+		}
+	}
+}
+
+/* ---- recovery and stopping ---- */
+
+static void shard_loaded_group(struct table_node *n, void *arg)
+{
+	struct group *g = CONTAINER_OF(n, struct group, node);
+	const struct now *now = arg;
+	int32_t max = g->shard->settings->group_max_size;
+	for (uint32_t i = 0; i < g->members_len; i++)
+		member_touch(g->members[i], *now);
+	if (g->state == GROUP_STABLE && max > 0 && g->members_len > (uint32_t)max)
+		rebalance_prepare(g, JOURNAL_OVER_SIZE, NULL, *now);
+}
+
+void shard_loaded(struct shard *shard, struct now now)
+{
+	table_each(&shard->groups, shard_loaded_group, &now);
+}
+
+static void shard_stop_group(struct table_node *n, void *arg)
+{
+	struct group *g = CONTAINER_OF(n, struct group, node);
+	const struct now *now = arg;
+	if (g->state == GROUP_DEAD)
+		return;
+	purgatory_cancel(&g->join);
+	purgatory_cancel(&g->sync);
+	group_transition(g, GROUP_DEAD, *now);
+	for (uint32_t i = 0; i < g->members_len; i++) {
+		struct member *m = g->members[i];
+		struct request *join = member_unpark_join(m);
+		struct request *sync = member_unpark_sync(m);
+		purgatory_cancel(&m->session);
+		if (join != NULL)
+			join_answer_error(join, ERROR_NOT_COORDINATOR, m->id, *now);
+		if (sync != NULL)
+			sync_answer_error(sync, ERROR_NOT_COORDINATOR, *now);
+	}
+	while (!LIST_EMPTY(&g->pending))
+		pending_remove(LIST_FIRST(&g->pending));
+}
+
+void shard_stop(struct shard *shard, struct now now)
+{
+	table_each(&shard->groups, shard_stop_group, &now);
+}
+
+/* ---- reading ---- */
+
+bool shard_offset_get(struct shard *shard, struct bytes group_id, struct bytes topic, int32_t partition, struct offset_value *out)
+{
+	struct record_offset v;
+	if (!offsets_get(&shard->offsets, group_id, topic, partition, &v))
+		return false;
+	*out = (struct offset_value){v.offset, v.leader_epoch, v.metadata};
+	return true;
+}
+
+struct shard_offset_walk {
+	void (*visit)(void *arg, struct bytes topic, int32_t partition, const struct offset_value *value);
+	void *arg;
+};
+
+static void shard_visit_offset(void *arg, struct bytes topic, int32_t partition, const struct record_offset *v)
+{
+	const struct shard_offset_walk *walk = arg;
+	struct offset_value value = {v->offset, v->leader_epoch, v->metadata};
+	walk->visit(walk->arg, topic, partition, &value);
+}
+
+void shard_offset_each(struct shard *shard, struct bytes group_id,
+		       void (*visit)(void *arg, struct bytes topic, int32_t partition, const struct offset_value *value), void *arg)
+{
+	struct shard_offset_walk walk = {visit, arg};
+	offsets_each(&shard->offsets, group_id, shard_visit_offset, &walk);
+}
+
+void shard_set_journal(struct shard *shard, void (*line)(void *arg, const char *line), void *arg)
+{
+	shard->line = line;
+	shard->line_arg = arg;
+}
+
+bool shard_journal_each(struct shard *shard, struct bytes group_id, void (*visit)(void *arg, const struct journal_event *event), void *arg)
+{
+	struct group *g = group_find(shard, group_id);
+	if (g == NULL)
+		return false;
+	journal_each(&g->journal, visit, arg);
+	return true;
+}
+
+struct shard_group_walk {
+	void (*visit)(void *arg, const struct shard_group *group);
+	void *arg;
+};
+
+static void shard_visit_group(struct table_node *n, void *arg)
+{
+	const struct shard_group_walk *walk = arg;
+	const struct group *g = CONTAINER_OF(n, struct group, node);
+	struct shard_group view = {
+		.id = g->id,
+		.state = group_state_name(g->state),
+		.protocol_type = g->protocol_type,
+		.protocol = g->protocol,
+		.leader = g->leader != NULL ? g->leader->id : BYTES_NULL,
+		.generation = g->generation,
+		.members = g->members_len,
+		.pending = g->pending_len,
+	};
+	walk->visit(walk->arg, &view);
+}
+
+void shard_group_each(struct shard *shard, void (*visit)(void *arg, const struct shard_group *group), void *arg)
+{
+	struct shard_group_walk walk = {visit, arg};
+	table_each(&shard->groups, shard_visit_group, &walk);
+}
