@@ -55,8 +55,9 @@ void answer_unpark(struct session_request *sr)
 		return;
 	sr->parked = false;
 	sr->all->stats->requests_parked_now--;
-	if (sr->session != NULL && sr->rq.wait == REQUEST_WAIT_GROUP)
-		sr->session->waiting_group--;
+	if (sr->session != NULL)
+		sr->session->waiting_group -= sr->waits_group;
+	sr->waits_group = false;
 	sr->rq.wait = REQUEST_WAIT_NOTHING;
 }
 

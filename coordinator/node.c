@@ -39,6 +39,8 @@ static bool node_make_shards(struct node *node, struct stats *stats, struct now 
 		node->shards[i] = shard_new(i, node->log, node->cfg.groups, stats, random, now);
 		if (node->shards[i] == NULL)
 			return false;
+		if (node->cfg.journal != NULL)
+			shard_set_journal(node->shards[i], node->cfg.journal, node->cfg.journal_arg);
 	}
 	return true;
 }
@@ -175,9 +177,10 @@ static void node_closed(void *session, struct now now)
 static bool node_stop(void *service, struct now now)
 {
 	struct node *node = service;
-	bool quiet = sessions_stop(&node->sessions, now);
+	for (unsigned int i = 0; i < node->shards_len; i++)
+		shard_stop(node->shards[i], now);
 	node_look_at_all(node);
-	return quiet;
+	return sessions_stop(&node->sessions, now);
 }
 
 const struct service_ops node_service_ops = {

@@ -10,7 +10,7 @@
 #include "coordinator/wire/header.h"
 
 #define ARENA_KEEP ((size_t)1 << 20)
-#define ARENA_MAX ((size_t)256 << 20)
+#define ARENA_MAX ((size_t)64 << 20)
 #define SCRATCH_KEEP ((size_t)64 << 10)
 /* Decoded, a request is never larger than this: the widest element is some 20 times as large as its shortest form on the wire. */
 #define DECODED_MAX(len) ((size_t)(len) * 32 + ((size_t)64 << 10))
@@ -113,7 +113,7 @@ static struct session_request *session_take(struct session *s)
 	sr->bytes_len = 0;
 	sr->state = REQUEST_OPEN;
 	sr->hold = HOLD_NONE;
-	sr->parked = sr->last = sr->barred = sr->in_call = false;
+	sr->parked = sr->waits_group = sr->last = sr->barred = sr->in_call = false;
 	sr->passed = 0;
 	if (s->youngest == NULL)
 		s->oldest = sr;
@@ -198,19 +198,12 @@ static void session_drop(struct session_request *sr, struct now now)
 	sr->state = REQUEST_ANSWERED;
 }
 
-/* Answers a request that waits for its group because the server stops. */
-static void session_give_up(struct session_request *sr, struct now now)
+/* Lets an answer out before its time, because the server stops. */
+static void session_hurry(struct session_request *sr, struct now now)
 {
-	if (sr->hold == HOLD_ANSWER) {
-		wheel_remove(&sr->timer);
-		answer_timer(&sr->timer, &now);
-		return;
-	}
-	sr->state = REQUEST_DROPPING;
-	answer_unpark(sr);
-	sr->rq.on_drop(&sr->rq, now);
-	sr->state = REQUEST_OPEN;
-	api_answer_unavailable(&sr->rq, now);
+	CHECK(sr->hold == HOLD_ANSWER);
+	wheel_remove(&sr->timer);
+	answer_timer(&sr->timer, &now);
 }
 
 void session_parked(struct session_request *sr, struct now now)
@@ -224,12 +217,13 @@ void session_parked(struct session_request *sr, struct now now)
 	if (sr->rq.wait != REQUEST_WAIT_GROUP)
 		return;
 	CHECK(sr->rq.on_drop != NULL);
+	sr->waits_group = true;
 	s->waiting_group++;
 	if (s->eof) {
 		session_drop(sr, now);
 		answer_flush(s);
-	} else if (sr->all->stopping) {
-		session_give_up(sr, now);
+	} else if (sr->all->stopping && sr->hold == HOLD_ANSWER) {
+		session_hurry(sr, now);
 	}
 }
 
@@ -375,9 +369,9 @@ bool sessions_stop(struct sessions *all, struct now now)
 	all->stopping = true;
 	for (unsigned int i = 0; i < all->slab_used; i++) {
 		struct session *s = &all->slab[i];
-		struct session_request *sr;
-		while (s->ch != NULL && (sr = session_waiting(s)) != NULL)
-			session_give_up(sr, now);
+		struct session_request *sr = s->ch == NULL ? NULL : session_waiting(s);
+		if (sr != NULL && sr->hold == HOLD_ANSWER)
+			session_hurry(sr, now);
 	}
 	return all->stats->requests_parked_now == 0;
 }

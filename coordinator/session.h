@@ -56,6 +56,7 @@ struct session_request {
 	uint8_t state;	/* enum session_request_state */
 	uint8_t hold;	/* enum session_request_hold */
 	bool parked;	/* counted as parked */
+	bool waits_group; /* counted in the session's waiting_group, whatever it waits for by now */
 	bool last;	/* the connection is closed in its turn */
 	bool barred;	/* the barrier is pending */
 	bool in_call;	/* api_durable is asking for the barrier right now */
@@ -125,7 +126,7 @@ void session_closed(struct session *s, struct now now);
 
 /* Lets due answers out and runs again what became durable. Returns the microsecond of the next wish. */
 uint64_t sessions_tick(struct sessions *all, struct now now);
-/* Answers all that wait for a group or a timer. Returns true when nothing is parked any more. */
+/* Lets all answers out that wait for their time, from now on at once. Returns true when nothing is parked any more. */
 bool sessions_stop(struct sessions *all, struct now now);
 
 /* ---- between session.c and answer.c ---- */

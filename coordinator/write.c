@@ -80,8 +80,10 @@ int16_t write_submit(struct shard *shard, struct write *w, struct now now)
 	shard->writes.appended = w->position;
 	shard->stats->log_records += w->len;
 	shard->stats->log_bytes += writer_len(&w->bytes);
-	if (w->group != NULL)
+	if (w->group != NULL) {
 		w->group->writes++;
+		w->group->unsaved = false;
+	}
 	w->next = NULL;
 	if (shard->writes.last != NULL)
 		shard->writes.last->next = w;

@@ -4,11 +4,11 @@
  * Worker n runs on lcore n; worker 0 is the thread that calls dataplane_run.
  */
 #include <rte_launch.h>
-#include <rte_mempool.h>
 #include <stdlib.h>
 
 #include "dataplane/eal.h"
 #include "dataplane/memory.h"
+#include "dataplane/pool.h"
 #include "dataplane/port.h"
 #include "dataplane/worker.h"
 #include "muster/check.h"
@@ -32,10 +32,10 @@ size_t dataplane_memory_needed(const struct dataplane_config *cfg)
 static bool make_pools(struct dataplane *dp, char *err, size_t err_len)
 {
 	char name[32];
-	unsigned int n = port_mbufs(&dp->cfg), cache = 256;
+	unsigned int n = port_mbufs(&dp->cfg);
 	for (unsigned int w = 0; w < dp->cfg.workers; w++) {
 		snprintf(name, sizeof(name), "mbufs%u", w);
-		dp->pools[w] = rte_pktmbuf_pool_create(name, n, cache, 0, (uint16_t)port_mbuf_bytes(dp->cfg.mtu), SOCKET_ID_ANY);
+		dp->pools[w] = pool_new(name, n, port_mbuf_bytes(dp->cfg.mtu));
 		if (dp->pools[w] == NULL) {
 			snprintf(err, err_len, "no memory for %u mbufs of worker %u; lower rx.descriptors or tx.descriptors, or give DPDK more memory (eal.extra)",
 				 n, w);
@@ -43,6 +43,17 @@ static bool make_pools(struct dataplane *dp, char *err, size_t err_len)
 		}
 	}
 	return true;
+}
+
+/* The driver's own complaint is the better half of the message. */
+static bool start_port(struct dataplane *dp, char *err, size_t err_len)
+{
+	eal_forget(&dp->eal);
+	if (port_start(&dp->port, &dp->cfg, dp->pools, err, err_len))
+		return true;
+	size_t used = strlen(err);
+	eal_complaint(&dp->eal, err + used, err_len - used);
+	return false;
 }
 
 static bool make_workers(struct dataplane *dp, char *err, size_t err_len)
@@ -70,8 +81,8 @@ struct dataplane *dataplane_start(const struct dataplane_config *cfg, char *err,
 	}
 	dp->cfg = *cfg;
 	struct eal_memory need = memory_needed(cfg);
-	if (!eal_start(&dp->eal, &dp->cfg, &need, err, err_len) || !make_pools(dp, err, err_len) ||
-	    !port_start(&dp->port, &dp->cfg, dp->pools, err, err_len) || !make_workers(dp, err, err_len)) {
+	if (!eal_start(&dp->eal, &dp->cfg, &need, err, err_len) || !make_pools(dp, err, err_len) || !start_port(dp, err, err_len) ||
+	    !make_workers(dp, err, err_len)) {
 		dataplane_free(dp);
 		return NULL;
 	}
@@ -144,7 +155,7 @@ void dataplane_free(struct dataplane *dp)
 		worker_fini(&dp->workers[w]);
 	free(dp->workers);
 	for (unsigned int w = 0; w < dp->cfg.workers; w++)
-		rte_mempool_free(dp->pools[w]);
+		pool_free(dp->pools[w]);
 	eal_stop(&dp->eal);
 	free(dp);
 }

@@ -138,11 +138,15 @@ void eal_complaint(const struct eal *eal, char *out, size_t out_len)
 	snprintf(out, out_len, "%s%.*s", len > 0 ? ": " : "", (int)len, eal->heard);
 }
 
+void eal_forget(struct eal *eal)
+{
+	eal->heard_len = 0;
+	eal->heard[0] = '\0';
+}
+
 void eal_running(struct eal *eal)
 {
 	eal->quiet = false;
-	eal->heard_len = 0;
-	eal->heard[0] = '\0';
 }
 
 /* ---- what is known to fail, found before EAL fails less clearly ---- */

@@ -38,8 +38,9 @@ bool eal_arguments(struct eal *eal, const struct dataplane_config *cfg, bool hug
 /* Starts EAL with the device. False: one line in err. At most one warning line (no huge pages) goes to stderr. */
 bool eal_start(struct eal *eal, const struct dataplane_config *cfg, const struct eal_memory *need, char *err, size_t err_len);
 
-/* The first thing that EAL or a driver complained about since the start, as ": text"; empty when nothing. */
+/* The first thing that EAL or a driver complained about since the start or eal_forget, as ": text"; empty when nothing. */
 void eal_complaint(const struct eal *eal, char *out, size_t out_len);
+void eal_forget(struct eal *eal);
 
 /* From here on what DPDK complains about goes to stderr, line by line. */
 void eal_running(struct eal *eal);

@@ -11,11 +11,11 @@
 #include <stdio.h>
 
 #include "dataplane/arp.h"
+#include "dataplane/pool.h"
 #include "dataplane/port.h"
 #include "dataplane/tx.h"
 #include "muster/check.h"
 
-#define POOL_CACHE 256u
 #define RSS_HASHES (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_TCP)
 
 unsigned int port_mbuf_bytes(unsigned int mtu)

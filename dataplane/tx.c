@@ -48,6 +48,20 @@ unsigned int tx_burst(struct tx *tx)
 	return sent;
 }
 
+void tx_poll(struct tx *tx, struct now now)
+{
+	unsigned int sent = tx_burst(tx);
+	if (likely(tx->n == 0 || sent > 0)) {
+		tx->stuck_us = 0;
+	} else if (tx->stuck_us == 0) {
+		tx->stuck_us = now.us;
+	} else if (now.us - tx->stuck_us >= TX_STUCK_US) {
+		tx->stats->port_tx_full += tx->n;
+		tx_clear(tx);
+		tx->stuck_us = 0;
+	}
+}
+
 void tx_push(struct tx *tx, struct rte_mbuf *frame)
 {
 	CHECK(tx->n <= TX_QUEUE);

@@ -8,9 +8,12 @@
 
 #include "dataplane/inject.h"
 #include "muster/stats.h"
+#include "muster/time.h"
 
 #define TX_QUEUE 256u /* frames that may wait here when the device takes none */
 #define TX_BURST 32u
+#define TX_STUCK_US (100u * US_PER_MS)
+#define TX_RETRY_US 100u /* after this the worker tries again what was not taken */
 
 struct tx {
 	struct rte_mempool *pool;
@@ -18,6 +21,7 @@ struct tx {
 	struct inject *inject; /* NULL: no faults */
 	uint16_t port, queue;
 	bool ip_offload, tcp_offload; /* the device computes these checksums */
+	uint64_t stuck_us; /* since when nothing was taken; 0: not so */
 	unsigned int n;
 	struct rte_mbuf *frames[TX_QUEUE + INJECT_TX_ROOM];
 };
@@ -30,6 +34,9 @@ void tx_push(struct tx *tx, struct rte_mbuf *frame);
 
 /* Gives what is queued to the device; returns the number of frames that left. */
 unsigned int tx_burst(struct tx *tx);
+
+/* The worker's turn: tx_burst, and drops (counted) what a device that takes nothing has left here for TX_STUCK_US. */
+void tx_poll(struct tx *tx, struct now now);
 
 static inline bool tx_has_room(const struct tx *tx)
 {

@@ -68,8 +68,8 @@ static unsigned int stage_flush(struct worker *w)
 
 static unsigned int stage_transmit(struct worker *w)
 {
-	tx_burst(&w->tx);
-	return w->tx.n > 0 || (w->inject != NULL && inject_pending(w->inject));
+	tx_poll(&w->tx, w->now);
+	return w->inject != NULL && inject_pending(w->inject);
 }
 
 static unsigned int stage_stop(struct worker *w)
@@ -125,6 +125,8 @@ static uint64_t next_deadline(struct worker *w)
 	uint64_t deadline = earliest(tcp_deadline(w->tcp), w->service_deadline_us);
 	deadline = earliest(deadline, frames_deadline(w->frames));
 	deadline = earliest(deadline, arp_deadline(w->arp));
+	if (w->tx.n > 0)
+		deadline = earliest(deadline, w->now.us + TX_RETRY_US);
 	if (w->phase != WORKER_RUNNING)
 		deadline = earliest(deadline, w->now.us + STOP_SLEEP_US);
 	return deadline;

@@ -52,9 +52,6 @@ const struct image_topic *api_topic(const struct api_call *call, struct bytes na
 /* 0, or why there is no such partition: 100 for an unknown id, else 3. */
 int16_t api_partition_error(const struct image_topic *topic, bool by_id, int32_t partition);
 
-/* Answers a parked JoinGroup or SyncGroup with 15, after which clients look for their coordinator again; any other request is refused. */
-void api_answer_unavailable(struct request *rq, struct now now);
-
 /* ---- what the session gives to handlers (answer.c) ---- */
 
 /*

@@ -165,6 +165,9 @@ bool api_offset_fetch(const struct api_call *call)
 		if (!(in[g].topics_len < 0 ? fill_all : fill_asked)(call, shard, &in[g], &groups[g]))
 			return false;
 	}
+	for (int32_t g = 0; g < n; g++)
+		for (int32_t t = 0; t < groups[g].topics_len; t++)
+			call->stats->offset_fetches += (uint64_t)groups[g].topics[t].partitions_len;
 	struct offset_fetch_response out;
 	offset_fetch_response_init(&out);
 	if (call->rq->version >= GROUPS_FROM) {

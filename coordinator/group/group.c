@@ -198,6 +198,7 @@ void group_write_empty(struct group *group, struct now now)
 {
 	CHECK(group->members_len == 0);
 	struct write *w = group_write_new(group, NULL, 0, now);
-	if (w == NULL || write_submit(group->shard, w, now) != 0)
+	group->unsaved = w == NULL || write_submit(group->shard, w, now) != 0;
+	if (group->unsaved)
 		group->shard->stats->log_append_failed++;
 }

@@ -14,7 +14,7 @@
  *  4. A group with members has a protocol that all members offer; the counts in the protocol table equal the offers of its members.
  *  5. The session operation of a member waits, except while it lapsed with a request parked, which then keeps the member alive.
  *  6. Durable fields (generation, protocol, leader, members' subscriptions and assignments) of an Empty or Stable group equal its last record,
- *     once that is durable.
+ *     once that is durable, unless the group is `unsaved`.
  */
 #ifndef MUSTER_GROUP_H
 #define MUSTER_GROUP_H
@@ -123,6 +123,7 @@ struct group {
 	/* writes */
 	uint32_t writes;	/* group records on their way to the log */
 	uint32_t refs;		/* writes that point here */
+	bool unsaved;		/* the log refused the last record; the next one will tell */
 	bool removed;		/* no longer in the shard's table */
 	bool assignment_written; /* the leader's assignment of this generation is on its way */
 	struct journal journal;

@@ -356,6 +356,8 @@ static void member_session_until(struct member *m, uint64_t deadline, struct now
 
 void member_touch(struct member *m, struct now now)
 {
+	if (unlikely(m->is_new && m->join != NULL))
+		return; /* keeps its new-member time */
 	member_session_until(m, deadline_after(now, m->session_timeout_ms), now);
 }
 

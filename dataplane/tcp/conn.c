@@ -145,6 +145,7 @@ struct tcp_conn *tcp_conn_new(struct tcp *tcp, const struct tcp_tuple *tuple, st
 	struct tcp_conn *conn = LIST_FIRST(&tcp->free);
 	if (conn == NULL)
 		return NULL;
+	LIST_REMOVE(conn, free);
 	memset(conn, 0, sizeof(*conn));
 	conn->tcp = tcp;
 	conn->tuple = *tuple;

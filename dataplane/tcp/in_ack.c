@@ -3,23 +3,38 @@
  */
 #include "dataplane/tcp/tcp_priv.h"
 
+/*
+ * After a time-out the acknowledgement of what was sent twice measures nothing, unless its timestamp echoes the later one: the first answer may have
+ * been lost, and the time would contain our own waiting. Karn's rule keeps the doubled time-out until the next sample. But when the
+ * answer follows the retransmission in just the time that answers take here, the path has not changed, and doubling ends.
+ */
+static void ambiguous(struct tcp_conn *conn, struct now now)
+{
+	uint64_t since = now.us - conn->loss_us;
+	const struct rtt *rtt = &conn->rtt;
+	if (since >= rtt->srtt / 2 && since <= rtt->srtt + 4 * (uint64_t)rtt->rttvar + US_PER_MS)
+		conn->backoff = 0;
+}
+
 static void measure(struct tcp_conn *conn, uint32_t ack, bool has_tsecr, uint32_t tsecr, struct now now)
 {
 	const struct tcp_config *cfg = &conn->tcp->cfg;
 	uint64_t sample;
-	if (conn->flags & CONN_TIMING) {
-		if (seq_lt(ack, conn->rtt_seq))
-			return;
+	if ((conn->flags & CONN_TIMING) && seq_geq(ack, conn->rtt_seq)) {
 		conn->flags &= ~(uint32_t)CONN_TIMING;
 		sample = now.us - conn->rtt_sent_us;
-	} else if (has_tsecr && tsecr != 0 && ((conn->flags & (CONN_RECOVERY | CONN_LOSS)) || conn->backoff > 0)) {
-		/* Something was sent twice: only the echoed timestamp tells which of the two was answered. */
-		uint32_t ms = tcp_conn_timestamp(conn, now) - tsecr;
-		if (ms > RTT_MAX_SAMPLE_US / US_PER_MS)
-			return;
-		sample = (uint64_t)ms * US_PER_MS;
-	} else {
+	} else if (likely(!(conn->flags & (CONN_RECOVERY | CONN_LOSS)) && conn->backoff == 0)) {
 		return;
+	} else {
+		uint32_t loss_ts = tcp_conn_timestamp(conn, (struct now){.us = conn->loss_us});
+		bool timed_out = (conn->flags & CONN_LOSS) || conn->backoff > 0;
+		uint32_t ms = tcp_conn_timestamp(conn, now) - tsecr;
+		if (!has_tsecr || tsecr == 0 || ms > RTT_MAX_SAMPLE_US / US_PER_MS || (timed_out && seq_lt(tsecr, loss_ts))) {
+			if (timed_out)
+				ambiguous(conn, now);
+			return;
+		}
+		sample = (uint64_t)ms * US_PER_MS;
 	}
 	rtt_sample(&conn->rtt, sample, cfg->rto_min_us, cfg->rto_max_us);
 	conn->backoff = 0;

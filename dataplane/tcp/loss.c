@@ -149,5 +149,6 @@ void tcp_loss_timeout(struct tcp_conn *conn, struct now now)
 	conn->flags |= CONN_LOSS | CONN_LOSS_FIRST;
 	conn->recover = conn->lost_end = conn->snd_nxt;
 	conn->high_rxt = conn->snd_una;
+	conn->loss_us = now.us;
 	tcp_conn_dirty(conn);
 }

@@ -49,7 +49,7 @@
 #define TCP_SYN_RETRIES 5	/* active open */
 #define TCP_SYN_RCVD_RETRIES 3	/* half-open connections must not hold slots for long */
 #define TCP_KEEPALIVE_PROBES 6	/* spaced by a sixth of keepalive_us */
-#define TCP_ORPHAN_US (60ull * US_PER_S)
+#define TCP_ORPHAN_US (120ull * US_PER_S) /* without progress after tcp_close; longer than the longest time-out */
 #define TCP_CHALLENGE_GAP_US (100u * US_PER_MS) /* between two rate-limited ACKs of one connection (RFC 5961, 7) */
 #define TCP_PAWS_IDLE_US (24ull * 24 * 3600 * US_PER_S) /* ts_recent is too old to judge by (RFC 7323, 5.5) */
 
@@ -161,6 +161,7 @@ struct tcp_conn {
 	uint32_t high_rxt;   /* everything missing before this has been sent again */
 	uint32_t dup_bytes;  /* without SACK: bytes that duplicate ACKs say have left the network */
 	uint32_t iss, irs;
+	uint64_t loss_us;    /* time of the last time-out */
 	uint8_t backoff;     /* doublings of the time-out, until a round trip is measured (Karn) */
 	uint8_t retries;     /* time-outs since the peer last acknowledged something new */
 	uint8_t probes;	     /* keepalive and zero-window probes since the peer last said anything */

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 """Real consumers against the server at $MUSTER_BOOTSTRAP, which must have the topic demo with 6 partitions.
 
 usage: scenarios.py SCENARIO [ARGUMENT]...

@@ -185,8 +185,24 @@ class Host:
         return self.send_ip(segment, **(ip or {}))
 
 
+def find_option(options, kind):
+    """The value of a TCP option, or None."""
+    at = 0
+    while at < len(options) and options[at] != 0:
+        if options[at] == 1:
+            at += 1
+            continue
+        if at + 1 >= len(options) or options[at + 1] < 2:
+            return None
+        if options[at] == kind:
+            return options[at + 2:at + options[at + 1]]
+        at += options[at + 1]
+    return None
+
+
 class RawConnection:
-    """A TCP connection of a Host. `syn_ack` is None when the server did not answer the SYN."""
+    """A TCP connection of a Host. `syn_ack` is None when the server did not answer the SYN. Once the server takes up timestamps, every segment
+    carries one, as RFC 7323 wants it."""
 
     def __init__(self, host, options=b"", timeout=2.0, seq=1000, **odd):
         self.host, self.sport = host, host.port()
@@ -195,13 +211,18 @@ class RawConnection:
         self.syn_ack = host.wait_tcp(timeout, self.sport)
         if self.syn_ack is not None and self.syn_ack.flags & (SYN | ACK | RST) == SYN | ACK:
             self.seq, self.ack = seq + 1, self.syn_ack.seq + 1
-            host.send_tcp(self.sport, self.seq, self.ack, ACK)
+            self.segment(ACK)
+
+    def segment(self, flags, data=b"", **odd):
+        stamp = find_option(self.syn_ack.options, 8)
+        options = b"" if stamp is None else b"\1\1\x08\x0a" + struct.pack(">I", 2) + stamp[:4]
+        self.host.send_tcp(self.sport, self.seq, self.ack, flags, data, options=options, **odd)
 
     def established(self):
         return self.ack != 0
 
     def send(self, data, **odd):
-        self.host.send_tcp(self.sport, self.seq, self.ack, PSH | ACK, data, **odd)
+        self.segment(PSH | ACK, data, **odd)
 
     def exchange(self, data, timeout=3.0):
         """Sends the data in one segment and returns the next whole frame that comes back, without its length field; None: nothing came."""
@@ -216,8 +237,8 @@ class RawConnection:
             if s.seq == self.ack & 0xFFFFFFFF and s.good:
                 got += s.payload
                 self.ack += len(s.payload)
-            self.host.send_tcp(self.sport, self.seq, self.ack, ACK)
+            self.segment(ACK)
         return got[4:]
 
     def reset(self):
-        self.host.send_tcp(self.sport, self.seq, self.ack, RST | ACK)
+        self.segment(RST | ACK)

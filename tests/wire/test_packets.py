@@ -8,7 +8,7 @@ import unittest
 
 from harness import Counted, NONE, WireCase, address, connect, ours
 from kafka import decode_response, encode_request, frame
-from packet import ACK, ARP, BROADCAST, FIN, IPV4, PSH, RST, SYN, URG, Host, RawConnection, Wire, checksum, ip4, ipv4, tcp
+from packet import ACK, ARP, BROADCAST, FIN, IPV4, PSH, RST, SYN, URG, Host, RawConnection, Wire, checksum, find_option, ip4, ipv4, tcp
 
 REQUEST = frame(encode_request("ApiVersions", 0, 7, {}))
 
@@ -53,6 +53,17 @@ class Packets(WireCase):
                  "timestamps alone": stamps, "auth": b"\x1d\x10" + b"\1" * 14 + mss}
         for name, options in cases.items():
             self.assertWorks(RawConnection(self.host, options), name)
+
+    def test_options_that_were_not_offered(self):
+        """The SYN-ACK takes up what the SYN offered and nothing else; the segment size it may state in any case."""
+        for offered in ((), (3,), (4,), (8,), (3, 8), (3, 4, 8)):
+            each = {3: b"\3\3\7", 4: b"\4\2", 8: b"\x08\x0a\0\0\0\1\0\0\0\0"}
+            c = RawConnection(self.host, b"\2\4\5\xb4" + b"".join(each[k] for k in offered))
+            self.assertTrue(c.established())
+            for kind in each:
+                self.assertEqual(find_option(c.syn_ack.options, kind) is not None, kind in offered, "offered %s, kind %d" % (offered, kind))
+            self.assertGreaterEqual(struct.unpack(">H", find_option(c.syn_ack.options, 2))[0], 536)
+            c.reset()
 
     def test_tiny_mss(self):
         """Too small a segment size is raised to something usable, not obeyed into a flood of tiny segments."""

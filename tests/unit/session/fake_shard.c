@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "coordinator/wire/errors.h"
 #include "fake_shard.h"
 
 struct fake fake;
@@ -182,4 +183,15 @@ void fake_pass(struct now now)
 unsigned int shard_number(const struct shard *shard)
 {
 	return shard->number;
+}
+
+void shard_stop(struct shard *shard, struct now now)
+{
+	for (unsigned int i = 0; i < fake.parked_len; i++)
+		if (fake.parked[i] != NULL && fake.parked[i]->wait == REQUEST_WAIT_GROUP)
+			fake_answer(i, ERROR_NOT_COORDINATOR, now);
+}
+
+void shard_set_journal(struct shard *shard, void (*line)(void *arg, const char *line), void *arg)
+{
 }

@@ -93,7 +93,7 @@ void conn_raw(struct conn *c, const void *frame, size_t len)
 
 void conn_send(struct conn *c, int16_t key, int16_t version, int32_t correlation_id, const void *request)
 {
-	size_t cap = 1 << 20;
+	size_t cap = 8 << 20;
 	uint8_t *buffer = malloc(cap);
 	struct writer w = writer_of(buffer, cap);
 	struct request_header h = {key, version, correlation_id, BYTES_LITERAL("test-client"), true};

@@ -1,0 +1,632 @@
+/*
+ * rig.c - see rig.h.
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "rig.h"
+
+/* ---- the log ---- */
+
+
+static struct bytes keep(struct bytes b)
+{
+	struct bytes out;
+	cr_assert(bytes_dup(&out, b));
+	return out;
+}
+
+static uint64_t rig_append(struct log *log, unsigned int shard, const struct log_entry *entries, unsigned int n, int16_t *error, struct now now)
+{
+	struct rig_log *l = CONTAINER_OF(log, struct rig_log, log);
+	if (l->error != 0) {
+		*error = (int16_t)l->error;
+		return 0;
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		if (l->len == l->cap) {
+			l->cap = l->cap == 0 ? 64 : l->cap * 2;
+			l->entries = realloc(l->entries, l->cap * sizeof(*l->entries));
+		}
+		l->entries[l->len++] = (struct log_entry){keep(entries[i].key), keep(entries[i].value)};
+	}
+	return l->len;
+}
+
+static uint64_t rig_durable(struct log *log)
+{
+	return CONTAINER_OF(log, struct rig_log, log)->durable;
+}
+
+static uint64_t rig_poll(struct log *log, struct now now)
+{
+	struct rig_log *l = CONTAINER_OF(log, struct rig_log, log);
+	if (!l->hold)
+		l->durable = l->len;
+	return TIME_NEVER;
+}
+
+static void rig_log_free(struct log *log)
+{
+	struct rig_log *l = CONTAINER_OF(log, struct rig_log, log);
+	for (unsigned int i = 0; i < l->len; i++) {
+		bytes_free(&l->entries[i].key);
+		bytes_free(&l->entries[i].value);
+	}
+	free(l->entries);
+	free(l);
+}
+
+static const struct log_ops rig_log_ops = {rig_append, rig_durable, rig_poll, rig_log_free};
+
+void rig_log_hold(struct rig *r, bool hold)
+{
+	r->log->hold = hold;
+}
+
+void rig_log_fail(struct rig *r, int error)
+{
+	r->log->error = error;
+}
+
+unsigned int rig_log_records(const struct rig *r)
+{
+	return r->log->len;
+}
+
+struct log_entry rig_log_entry(const struct rig *r, unsigned int i)
+{
+	return r->log->entries[i];
+}
+
+/* ---- answers ---- */
+
+static void text(char *out, struct bytes b)
+{
+	size_t n = b.len < 0 ? 0 : (size_t)b.len;
+	n = n < RIG_TEXT - 1 ? n : RIG_TEXT - 1;
+	memcpy(out, b.p == NULL ? (const uint8_t *)"" : b.p, n);
+	out[n] = '\0';
+}
+
+static void answer_join(struct call *c, const struct join_group_response *r)
+{
+	c->error = r->error_code;
+	c->generation = r->generation_id;
+	text(c->id, r->member_id);
+	text(c->leader, r->leader);
+	text(c->protocol, r->protocol_name);
+	text(c->type, r->protocol_type);
+	c->protocol_null = bytes_is_null(r->protocol_name);
+	c->type_null = bytes_is_null(r->protocol_type);
+	c->skip = r->skip_assignment;
+	c->len = r->members_len;
+	for (int i = 0; i < r->members_len && i < RIG_LIST; i++) {
+		text(c->list[i].id, r->members[i].member_id);
+		text(c->list[i].instance, r->members[i].group_instance_id);
+		text(c->list[i].metadata, r->members[i].metadata);
+	}
+}
+
+static void answer_leave(struct call *c, const struct leave_group_response *r)
+{
+	c->error = r->error_code;
+	c->len = r->members_len;
+	for (int i = 0; i < r->members_len && i < RIG_LIST; i++) {
+		c->codes[i] = r->members[i].error_code;
+		text(c->list[i].id, r->members[i].member_id);
+		text(c->list[i].instance, r->members[i].group_instance_id);
+	}
+}
+
+static void answer_commit(struct call *c, const struct offset_commit_response *r)
+{
+	for (int t = 0; t < r->topics_len; t++)
+		for (int p = 0; p < r->topics[t].partitions_len && c->len < RIG_LIST; p++)
+			c->codes[c->len++] = r->topics[t].partitions[p].error_code;
+	c->error = c->len > 0 ? c->codes[0] : -1;
+}
+
+static void answer(struct request *rq, const void *response, struct now now)
+{
+	struct call *c = CONTAINER_OF(rq, struct call, rq);
+	cr_assert(!c->answered, "answered twice");
+	cr_assert(!c->dropped, "answered although dropped");
+	c->answered = true;
+	c->answered_us = now.us;
+	switch (rq->api_key) {
+	case 11:
+		answer_join(c, response);
+		break;
+	case 14: {
+		const struct sync_group_response *s = response;
+		c->error = s->error_code;
+		text(c->assignment, s->assignment);
+		text(c->protocol, s->protocol_name);
+		text(c->type, s->protocol_type);
+		break;
+	}
+	case 12:
+		c->error = ((const struct heartbeat_response *)response)->error_code;
+		break;
+	case 13:
+		answer_leave(c, response);
+		break;
+	default:
+		answer_commit(c, response);
+	}
+}
+
+static void refuse(struct request *rq, struct now now)
+{
+	cr_assert(false, "refused");
+}
+
+static const struct request_ops call_ops = {answer, refuse};
+
+static struct call *call_new(struct rig *r, int api_key, int version)
+{
+	struct call *c = calloc(1, sizeof(*c));
+	c->rig = r;
+	c->next = r->calls;
+	r->calls = c;
+	c->error = 12345;
+	c->rq.ops = &call_ops;
+	c->rq.memo = &c->memo;
+	c->rq.client_id = bytes_str(r->client);
+	c->rq.peer_addr = r->peer;
+	c->rq.api_key = (int16_t)api_key;
+	c->rq.version = (int16_t)version;
+	c->rq.eof = r->eof;
+	return c;
+}
+
+void rig_drop(struct call *c)
+{
+	cr_assert(!c->answered && !c->dropped);
+	c->dropped = true;
+	c->rq.on_drop(&c->rq, c->rig->now);
+	rig_check(c->rig);
+}
+
+/* ---- life ---- */
+
+struct rig *rig_new(void)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+	uint64_t random[2] = {0x0123456789abcdef, 42};
+	r->settings = (struct group_settings){6000, 1800000, 3000, INT32_MAX, 4096, 8};
+	r->now = (struct now){1000000, 1700000000000};
+	r->log = calloc(1, sizeof(*r->log));
+	r->log->log.ops = &rig_log_ops;
+	r->shard = shard_new(7, &r->log->log, &r->settings, &r->stats, random, r->now);
+	r->client = "client";
+	r->peer = 10u << 24 | 1u << 16 | 2u << 8 | 3u;
+	return r;
+}
+
+void rig_free(struct rig *r)
+{
+	for (struct call *c = r->calls; c != NULL; c = c->next)
+		if (!c->answered && !c->dropped && c->rq.on_drop != NULL) {
+			c->dropped = true;
+			c->rq.on_drop(&c->rq, r->now);
+		}
+	shard_free(r->shard);
+	cr_assert_eq(r->stats.group_members_now, 0);
+	cr_assert_eq(r->stats.group_groups_now, 0);
+	log_free(&r->log->log);
+	while (r->calls != NULL) {
+		struct call *c = r->calls;
+		r->calls = c->next;
+		free(c);
+	}
+	free(r);
+}
+
+void rig_settle(struct rig *r)
+{
+	for (int i = 0; i < 3; i++) {
+		log_poll(&r->log->log, r->now);
+		shard_tick(r->shard, 100000, r->now);
+	}
+	rig_check(r);
+}
+
+void rig_pass(struct rig *r, int64_t ms)
+{
+	uint64_t end = r->now.us + (uint64_t)ms * 1000;
+	for (;;) {
+		log_poll(&r->log->log, r->now);
+		uint64_t next = shard_tick(r->shard, 100000, r->now);
+		if (r->now.us >= end)
+			break;
+		if (next <= r->now.us)
+			next = r->now.us + 1000;
+		if (next > end)
+			next = end;
+		r->now.wall_ms += (int64_t)(next / 1000 - r->now.us / 1000);
+		r->now.us = next;
+	}
+	rig_settle(r);
+}
+
+/* ---- checks ---- */
+
+static void check_group(struct table_node *n, void *arg)
+{
+	const struct group *g = CONTAINER_OF(n, struct group, node);
+	uint32_t waiting = 0, unsynced = 0, pending = 0;
+	bool leader = g->leader == NULL;
+	const struct pending *p;
+	for (uint32_t i = 0; i < g->members_len; i++) {
+		struct member *m = g->members[i];
+		cr_assert_eq(m->index, i);
+		cr_assert(m->group == g && m->tag != 0);
+		waiting += m->join != NULL;
+		unsynced += m->unsynced;
+		leader |= m == g->leader;
+		cr_assert(m->join == NULL || g->state == GROUP_PREPARING);
+		cr_assert(m->sync == NULL || g->state == GROUP_COMPLETING);
+		cr_assert(purgatory_waiting(&m->session) || m->join != NULL || m->sync != NULL || g->state == GROUP_DEAD);
+		if (!bytes_is_null(m->instance_id))
+			cr_assert(member_find_instance(m->group, m->instance_id) == m);
+		cr_assert(member_find(m->group, m->id) == m);
+	}
+	LIST_FOREACH(p, &g->pending, link)
+		pending++;
+	cr_assert(leader);
+	cr_assert_eq(waiting, g->waiting);
+	cr_assert_eq(unsynced, g->unsynced);
+	cr_assert_eq(pending, g->pending_len);
+	cr_assert_eq(purgatory_waiting(&g->join), g->state == GROUP_PREPARING);
+	cr_assert(!purgatory_waiting(&g->sync) || g->state == GROUP_COMPLETING || g->state == GROUP_STABLE);
+	cr_assert(g->state != GROUP_EMPTY || g->members_len == 0);
+}
+
+/* ---- comparing with a replayed shard ---- */
+
+struct dump {
+	char *text[4096];
+	int len;
+};
+
+static void dump_line(struct dump *d, const char *line)
+{
+	cr_assert_lt(d->len, (int)ARRAY_LEN(d->text));
+	d->text[d->len++] = strdup(line);
+}
+
+#define B(b) (int)((b).len > 0 ? (b).len : 0), (const char *)((b).len > 0 ? (b).p : (const uint8_t *)"")
+
+static bool at_rest(const struct group *g)
+{
+	return (g->state == GROUP_EMPTY || g->state == GROUP_STABLE) && g->writes == 0 && !g->unsaved;
+}
+
+struct dump_pair {
+	struct dump *out;
+	struct shard *live; /* decides which groups are comparable */
+};
+
+static void dump_group(struct table_node *n, void *arg)
+{
+	struct dump_pair *pair = arg;
+	struct group *g = CONTAINER_OF(n, struct group, node);
+	struct group *live = group_find(pair->live, g->id);
+	char line[2048];
+	if (live == NULL || !at_rest(live))
+		return;
+	snprintf(line, sizeof(line), "group %.*s %s gen %d at %lld type %.*s/%d protocol %.*s/%d leader %.*s", B(g->id), group_state_name(g->state),
+		 g->generation, (long long)g->state_ms, B(g->protocol_type), g->protocol_type.len, B(g->protocol), g->protocol.len,
+		 B(g->leader == NULL ? BYTES_NULL : g->leader->id));
+	dump_line(pair->out, line);
+	for (uint32_t i = 0; i < g->members_len; i++) {
+		const struct member *m = g->members[i];
+		snprintf(line, sizeof(line), "member %.*s of %.*s instance %.*s/%d client %.*s host %.*s times %d %d metadata %.*s assignment %.*s",
+			 B(m->id), B(g->id), B(m->instance_id), m->instance_id.len, B(m->client_id), B(m->host), m->session_timeout_ms,
+			 m->rebalance_timeout_ms, B(member_metadata(m)), B(m->assignment));
+		dump_line(pair->out, line);
+	}
+}
+
+struct dump_offsets {
+	struct dump *out;
+	struct shard *shard;
+	struct bytes group;
+};
+
+static void dump_offset(void *arg, struct bytes topic, int32_t partition, const struct record_offset *v)
+{
+	struct dump_offsets *o = arg;
+	char line[2048];
+	snprintf(line, sizeof(line), "offset %.*s %.*s %d = %lld %d %.*s %lld %lld", B(o->group), B(topic), partition, (long long)v->offset,
+		 v->leader_epoch, B(v->metadata), (long long)v->commit_ms, (long long)v->expire_ms);
+	dump_line(o->out, line);
+}
+
+static void dump_offset_group(void *arg, struct bytes group)
+{
+	struct dump_offsets *o = arg;
+	o->group = group;
+	offsets_each(&o->shard->offsets, group, dump_offset, o);
+}
+
+static int dump_compare(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void dump_shard(struct dump *d, struct shard *shard, struct shard *live)
+{
+	struct dump_pair pair = {d, live};
+	struct dump_offsets offsets = {d, shard, BYTES_NULL};
+	d->len = 0;
+	table_each(&shard->groups, dump_group, &pair);
+	offsets_each_group(&shard->offsets, dump_offset_group, &offsets);
+	qsort(d->text, (size_t)d->len, sizeof(d->text[0]), dump_compare);
+}
+
+static void check_replay(struct rig *r)
+{
+	static struct dump live, replayed;
+	struct stats stats = {0};
+	uint64_t random[2] = {5, 6};
+	struct shard *second = shard_new(7, &r->log->log, &r->settings, &stats, random, r->now);
+	for (unsigned int i = 0; i < r->log->durable; i++)
+		cr_assert(shard_replay(second, &r->log->entries[i], r->now));
+	dump_shard(&live, r->shard, r->shard);
+	dump_shard(&replayed, second, r->shard);
+	for (int i = 0; i < live.len && i < replayed.len; i++)
+		cr_assert_str_eq(live.text[i], replayed.text[i]);
+	cr_assert_eq(live.len, replayed.len);
+	for (int i = 0; i < live.len; i++)
+		free(live.text[i]);
+	for (int i = 0; i < replayed.len; i++)
+		free(replayed.text[i]);
+	shard_free(second);
+}
+
+void rig_check(struct rig *r)
+{
+	table_each(&r->shard->groups, check_group, NULL);
+	if (!r->unchecked && r->shard->writes.first == NULL && r->log->durable == r->log->len)
+		check_replay(r);
+}
+
+/* ---- requests ---- */
+
+/* Cuts "a=b,c=d" in place. */
+static int split(char *list, char sep, struct bytes *names, struct bytes *values, int max)
+{
+	int n = 0;
+	for (char *save = NULL, *item = strtok_r(list, ",", &save); item != NULL && n < max; item = strtok_r(NULL, ",", &save)) {
+		char *at = strchr(item, sep);
+		if (at != NULL)
+			*at = '\0';
+		names[n] = bytes_str(item);
+		values[n] = at != NULL ? bytes_str(at + 1) : BYTES_NULL;
+		n++;
+	}
+	return n;
+}
+
+struct call *rig_join_to(struct rig *r, const char *group, int version, const char *id, const char *instance, int session_ms, int rebalance_ms,
+			 const char *type, const char *protocols)
+{
+	struct call *c = call_new(r, 11, version);
+	struct join_group_request_protocol list[RIG_LIST];
+	struct bytes names[RIG_LIST], values[RIG_LIST];
+	char copy[512];
+	struct join_group_request in;
+	join_group_request_init(&in);
+	snprintf(copy, sizeof(copy), "%s", protocols);
+	in.group_id = bytes_str(group);
+	in.session_timeout_ms = session_ms;
+	in.rebalance_timeout_ms = rebalance_ms;
+	in.member_id = bytes_str(id);
+	in.group_instance_id = bytes_str(instance);
+	in.protocol_type = bytes_str(type);
+	in.protocols_len = split(copy, '=', names, values, RIG_LIST);
+	for (int i = 0; i < in.protocols_len; i++)
+		list[i] = (struct join_group_request_protocol){names[i], bytes_is_null(values[i]) ? BYTES_LITERAL("sub") : values[i]};
+	in.protocols = list;
+	shard_join_group(r->shard, &c->rq, &in, r->now);
+	rig_check(r);
+	return c;
+}
+
+struct call *rig_join(struct rig *r, int version, const char *id, const char *instance, int session_ms, int rebalance_ms, const char *protocols)
+{
+	return rig_join_to(r, "g", version, id, instance, session_ms, rebalance_ms, "consumer", protocols);
+}
+
+struct call *rig_sync_as(struct rig *r, const char *group, int version, const char *id, const char *instance, int generation, const char *type,
+			 const char *protocol, const char *assignments)
+{
+	struct call *c = call_new(r, 14, version);
+	struct sync_group_request_assignment list[RIG_LIST];
+	struct bytes names[RIG_LIST], values[RIG_LIST];
+	char copy[4096];
+	struct sync_group_request in;
+	sync_group_request_init(&in);
+	snprintf(copy, sizeof(copy), "%s", assignments);
+	in.group_id = bytes_str(group);
+	in.generation_id = generation;
+	in.member_id = bytes_str(id);
+	in.group_instance_id = bytes_str(instance);
+	in.protocol_type = bytes_str(type);
+	in.protocol_name = bytes_str(protocol);
+	in.assignments_len = split(copy, '=', names, values, RIG_LIST);
+	for (int i = 0; i < in.assignments_len; i++)
+		list[i] = (struct sync_group_request_assignment){names[i], values[i]};
+	in.assignments = list;
+	shard_sync_group(r->shard, &c->rq, &in, r->now);
+	rig_check(r);
+	return c;
+}
+
+struct call *rig_sync(struct rig *r, int version, const char *id, const char *instance, int generation, const char *assignments)
+{
+	return rig_sync_as(r, "g", version, id, instance, generation, version >= 5 ? "consumer" : NULL, version >= 5 ? "range" : NULL, assignments);
+}
+
+struct call *rig_heartbeat_to(struct rig *r, const char *group, const char *id, const char *instance, int generation)
+{
+	struct call *c = call_new(r, 12, 4);
+	struct heartbeat_request in = {bytes_str(group), generation, bytes_str(id), bytes_str(instance)};
+	shard_heartbeat(r->shard, &c->rq, &in, r->now);
+	rig_check(r);
+	return c;
+}
+
+struct call *rig_heartbeat(struct rig *r, const char *id, const char *instance, int generation)
+{
+	return rig_heartbeat_to(r, "g", id, instance, generation);
+}
+
+struct call *rig_leave(struct rig *r, int version, const char *id)
+{
+	struct call *c = call_new(r, 13, version);
+	struct leave_group_request in;
+	leave_group_request_init(&in);
+	in.group_id = bytes_str("g");
+	in.member_id = bytes_str(id);
+	shard_leave_group(r->shard, &c->rq, &in, r->now);
+	rig_check(r);
+	return c;
+}
+
+struct call *rig_leave_many(struct rig *r, const char *group, const char *members)
+{
+	struct call *c = call_new(r, 13, 5);
+	struct leave_group_request_member list[RIG_LIST];
+	struct bytes names[RIG_LIST], values[RIG_LIST];
+	char copy[2048];
+	struct leave_group_request in;
+	leave_group_request_init(&in);
+	snprintf(copy, sizeof(copy), "%s", members);
+	in.group_id = bytes_str(group);
+	in.members_len = split(copy, '|', names, values, RIG_LIST);
+	for (int i = 0; i < in.members_len; i++)
+		list[i] = (struct leave_group_request_member){names[i], values[i], BYTES_NULL};
+	in.members = list;
+	shard_leave_group(r->shard, &c->rq, &in, r->now);
+	rig_check(r);
+	return c;
+}
+
+struct call *rig_commit_full(struct rig *r, const char *group, int version, const char *id, const char *instance, int generation,
+			     const char *list, int64_t timestamp, int64_t retention)
+{
+	struct call *c = call_new(r, 8, version);
+	struct offset_commit_request_topic topics[RIG_LIST];
+	struct offset_commit_request_partition parts[RIG_LIST];
+	struct offset_commit_response_topic out_topics[RIG_LIST];
+	struct offset_commit_response_partition out_parts[RIG_LIST];
+	struct bytes names[RIG_LIST], values[RIG_LIST];
+	static char copy[20000];
+	struct offset_commit_request in;
+	struct offset_commit_response out;
+	offset_commit_request_init(&in);
+	offset_commit_response_init(&out);
+	snprintf(copy, sizeof(copy), "%s", list);
+	int n = split(copy, '=', names, values, RIG_LIST);
+	for (int i = 0; i < n; i++) {
+		const char *name = (const char *)names[i].p, *value = (const char *)values[i].p;
+		bool refused = name[0] == '!';
+		const char *colon = strchr(name, ':'), *slash = strchr(value, '/');
+		struct bytes topic = bytes_of(name + refused, (size_t)(colon - name) - refused);
+		parts[i] = (struct offset_commit_request_partition){.partition_index = atoi(colon + 1), .committed_offset = atoll(value),
+			.committed_leader_epoch = 3, .commit_timestamp = timestamp, .committed_metadata = slash ? bytes_str(slash + 1) : BYTES_NULL};
+		out_parts[i] = (struct offset_commit_response_partition){parts[i].partition_index, refused ? 3 : 0};
+		topics[i] = (struct offset_commit_request_topic){topic, UUID_ZERO, &parts[i], 1};
+		out_topics[i] = (struct offset_commit_response_topic){topic, UUID_ZERO, &out_parts[i], 1};
+	}
+	in.group_id = bytes_str(group);
+	in.generation_id_or_member_epoch = generation;
+	in.member_id = bytes_str(id);
+	in.group_instance_id = bytes_str(instance);
+	in.retention_time_ms = retention;
+	in.topics = topics;
+	out.topics = out_topics;
+	in.topics_len = out.topics_len = n;
+	shard_offset_commit(r->shard, &c->rq, &in, &out, r->now);
+	rig_check(r);
+	return c;
+}
+
+struct call *rig_commit(struct rig *r, int version, const char *id, const char *instance, int generation, const char *list)
+{
+	return rig_commit_full(r, "g", version, id, instance, generation, list, -1, -1);
+}
+
+void rig_reload(struct rig *r)
+{
+	uint64_t random[2] = {r->now.us, 1};
+	struct shard *old = r->shard;
+	r->shard = shard_new(7, &r->log->log, &r->settings, &r->stats, random, r->now);
+	for (unsigned int i = 0; i < r->log->durable; i++)
+		cr_assert(shard_replay(r->shard, &r->log->entries[i], r->now));
+	shard_loaded(r->shard, r->now);
+	for (struct call *c = r->calls; c != NULL; c = c->next)
+		c->dropped |= !c->answered;
+	shard_free(old);
+}
+
+/* ---- usual beginnings ---- */
+
+struct call *rig_join_twice(struct rig *r, int session_ms, int rebalance_ms, const char *protocols)
+{
+	struct call *ask = rig_join(r, 9, "", NULL, session_ms, rebalance_ms, protocols);
+	cr_assert(ask->answered);
+	cr_assert_eq(ask->error, 79);
+	return rig_join(r, 9, ask->id, NULL, session_ms, rebalance_ms, protocols);
+}
+
+void rig_sync_all(struct rig *r, struct call **joins, int n, int generation)
+{
+	char list[4096] = "";
+	struct call *syncs[RIG_LIST];
+	for (int i = 0; i < n; i++)
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s=%d,", joins[i]->id, i);
+	for (int i = n; i-- > 0;)
+		syncs[i] = rig_sync(r, 5, joins[i]->id, NULL, generation, i == 0 ? list : "");
+	rig_settle(r);
+	for (int i = 0; i < n; i++) {
+		cr_assert(syncs[i]->answered);
+		cr_assert_eq(syncs[i]->error, 0);
+		cr_assert_eq(atoi(syncs[i]->assignment), i);
+	}
+}
+
+void rig_stable(struct rig *r, struct call **joins, int n)
+{
+	for (int i = 0; i < n; i++)
+		joins[i] = rig_join_twice(r, 10000, 60000, "range");
+	rig_pass(r, 6000);
+	for (int i = 0; i < n; i++) {
+		cr_assert(joins[i]->answered);
+		cr_assert_eq(joins[i]->error, 0);
+	}
+	cr_assert_str_eq(joins[0]->leader, joins[0]->id);
+	rig_sync_all(r, joins, n, joins[0]->generation);
+	cr_assert_str_eq(rig_state(r), "Stable");
+}
+
+struct group *rig_group(struct rig *r)
+{
+	return group_find(r->shard, bytes_str("g"));
+}
+
+const char *rig_state(struct rig *r)
+{
+	struct group *g = rig_group(r);
+	return g == NULL ? "none" : group_state_name(g->state);
+}
+
+int64_t rig_offset(struct rig *r, const char *topic, int partition)
+{
+	struct offset_value v;
+	return shard_offset_get(r->shard, bytes_str("g"), bytes_str(topic), partition, &v) ? v.offset : -999;
+}

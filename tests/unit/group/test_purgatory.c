@@ -1,0 +1,142 @@
+/* test_purgatory.c - an operation completes once, by event, by force or by deadline. */
+#include <criterion/criterion.h>
+
+#include "coordinator/purgatory.h"
+
+struct op {
+	struct purgatory_op op;
+	struct purgatory *p;
+	bool ready;
+	int completed, expired, again;
+};
+
+static struct op *op_of(struct purgatory_op *op)
+{
+	return CONTAINER_OF(op, struct op, op);
+}
+
+static bool try_op(struct purgatory_op *op)
+{
+	return op_of(op)->ready;
+}
+
+static const struct purgatory_kind kind;
+
+static void complete_op(struct purgatory_op *op, struct now now)
+{
+	struct op *o = op_of(op);
+	cr_expect(!purgatory_waiting(op));
+	o->completed++;
+	o->ready = false;
+	if (o->again > 0) {
+		o->again--;
+		purgatory_start(o->p, op, &kind, NULL, now.us + 5000, now);
+	}
+}
+
+static void expire_op(struct purgatory_op *op, struct now now)
+{
+	op_of(op)->expired++;
+}
+
+static const struct purgatory_kind kind = {"test", try_op, complete_op, expire_op};
+
+static struct now at(uint64_t us)
+{
+	return (struct now){us, 0};
+}
+
+static struct purgatory p;
+
+Test(purgatory, completes_at_once_when_satisfied)
+{
+	struct op o = {.p = &p, .ready = true};
+	purgatory_init(&p, at(0));
+	cr_expect(purgatory_start(&p, &o.op, &kind, NULL, 1000, at(0)));
+	cr_expect_eq(o.completed, 1);
+	cr_expect_eq(purgatory_next(&p), TIME_NEVER);
+}
+
+Test(purgatory, completes_at_an_event_and_only_once)
+{
+	struct op o = {.p = &p}, other = {.p = &p};
+	struct purgatory_watch watch = {0};
+	purgatory_init(&p, at(0));
+	cr_expect(!purgatory_start(&p, &o.op, &kind, &watch, 9000, at(0)));
+	cr_expect(!purgatory_start(&p, &other.op, &kind, &watch, 9000, at(0)));
+	cr_expect_eq(purgatory_check(&watch, at(1)), 0);
+	o.ready = true;
+	cr_expect_eq(purgatory_check(&watch, at(2)), 1);
+	cr_expect_eq(purgatory_check(&watch, at(3)), 0);
+	cr_expect(!purgatory_force(&o.op, at(4)));
+	cr_expect_eq(o.completed, 1);
+	cr_expect_eq(purgatory_advance(&p, 10, at(20000)), 1);
+	cr_expect_eq(o.completed, 1);
+	cr_expect_eq(o.expired, 0);
+	cr_expect_eq(other.completed, 1);
+	cr_expect_eq(other.expired, 1);
+	cr_expect_null(watch.first);
+}
+
+Test(purgatory, never_before_its_deadline)
+{
+	struct op o = {.p = &p};
+	purgatory_init(&p, at(1234567));
+	purgatory_start(&p, &o.op, &kind, NULL, 1239001, at(1234567));
+	purgatory_advance(&p, 10, at(1239000));
+	cr_expect_eq(o.expired, 0);
+	cr_expect_leq(purgatory_next(&p), 1240000);
+	purgatory_advance(&p, 10, at(1240000));
+	cr_expect_eq(o.expired, 1);
+	cr_expect_eq(o.completed, 1);
+}
+
+Test(purgatory, postponing_is_lazy_and_pulling_in_is_not)
+{
+	struct op o = {.p = &p};
+	purgatory_init(&p, at(0));
+	purgatory_start(&p, &o.op, &kind, NULL, 10000, at(0));
+	purgatory_postpone(&p, &o.op, 50000);
+	cr_expect_eq(o.op.timer.when, 10);
+	purgatory_advance(&p, 10, at(20000));
+	cr_expect_eq(o.expired, 0);
+	cr_expect_eq(o.op.timer.when, 50);
+	purgatory_postpone(&p, &o.op, 30000);
+	cr_expect_eq(o.op.timer.when, 30);
+	purgatory_advance(&p, 10, at(29999));
+	cr_expect_eq(o.expired, 0);
+	purgatory_advance(&p, 10, at(30000));
+	cr_expect_eq(o.expired, 1);
+}
+
+Test(purgatory, force_cancel_and_start_again)
+{
+	struct op o = {.p = &p, .again = 1};
+	struct purgatory_watch watch = {0};
+	purgatory_init(&p, at(0));
+	purgatory_start(&p, &o.op, &kind, &watch, 10000, at(0));
+	cr_expect(purgatory_force(&o.op, at(0)));
+	cr_expect(purgatory_waiting(&o.op)); /* started anew by its own completion */
+	cr_expect_null(watch.first);
+	purgatory_advance(&p, 10, at(5000));
+	cr_expect_eq(o.completed, 2);
+	cr_expect_eq(o.expired, 1);
+	purgatory_start(&p, &o.op, &kind, &watch, 10000, at(5000));
+	purgatory_cancel(&o.op);
+	purgatory_cancel(&o.op);
+	purgatory_advance(&p, 10, at(99000));
+	cr_expect_eq(o.completed, 2);
+	cr_expect_null(watch.first);
+}
+
+Test(purgatory, budget_leaves_the_rest_for_the_next_call)
+{
+	static struct op ops[10];
+	purgatory_init(&p, at(0));
+	for (int i = 0; i < 10; i++)
+		purgatory_start(&p, &ops[i].op, &kind, NULL, 1000, at(0));
+	cr_expect_eq(purgatory_advance(&p, 4, at(2000)), 4);
+	cr_expect_leq(purgatory_next(&p), 2000);
+	cr_expect_eq(purgatory_advance(&p, 100, at(2000)), 6);
+	cr_expect_eq(purgatory_next(&p), TIME_NEVER);
+}
