@@ -89,7 +89,7 @@ static void join(struct bench *b, struct client *c)
 	join_group_request_init(&in);
 	in.group_id = bytes_str(c->group);
 	in.member_id = bytes_str(c->id);
-	in.session_timeout_ms = 45000;
+	in.session_timeout_ms = 1800000;
 	in.rebalance_timeout_ms = 300000;
 	in.protocol_type = BYTES_LITERAL("consumer");
 	in.protocols = &protocol;

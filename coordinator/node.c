@@ -1,9 +1,10 @@
 /*
  * node.c - the coordinator of one worker: its shards, its sessions, and what is due when.
  *
- * Each shard says when it wants to be looked at (shard_tick); `due` keeps these wishes and `next_due` the earliest. A request that is handed to
- * a shard makes it due at once, and so does progress of the log for all shards, because records became durable. A heartbeat does neither:
- * it only moves a deadline further away. So a round without due work costs two compares, and a steady heartbeat load never ticks a shard.
+ * Each shard says when it wants to be looked at (shard_tick); `due` keeps these wishes and `next_due` the earliest. A shard whose records are
+ * on their way to the log wants to be looked at in every round. A request that is handed to a shard makes it due at once, except a
+ * heartbeat: that only moves a deadline further away. So a round without due work costs two compares, and a steady heartbeat load never
+ * ticks a shard.
  */
 #include <stdlib.h>
 
@@ -16,7 +17,6 @@ struct node {
 	struct node_config cfg;
 	const struct image *image;
 	struct log *log;
-	uint64_t durable; /* log position that the shards have been told of */
 	struct shard **shards;
 	uint64_t *due; /* per shard, microseconds */
 	unsigned int shards_len;
@@ -53,7 +53,6 @@ struct node *node_new(const struct node_config *cfg, const struct image *image, 
 	node->cfg = *cfg;
 	node->image = image;
 	node->log = log;
-	node->durable = log_durable(log);
 	if (!sessions_init(&node->sessions, node, image, cfg->max_sessions, stats, now) || !node_make_shards(node, stats, now)) {
 		node_free(node);
 		return NULL;
@@ -125,11 +124,6 @@ static uint64_t node_tick(void *service, struct now now)
 {
 	struct node *node = service;
 	uint64_t wish = log_poll(node->log, now);
-	uint64_t durable = log_durable(node->log);
-	if (durable != node->durable) {
-		node->durable = durable;
-		node_look_at_all(node);
-	}
 	if (node->next_due <= now.us) {
 		node_tick_shards(node, now);
 		wish = now.us; /* they may have appended: let the log be polled again */

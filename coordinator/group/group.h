@@ -202,6 +202,8 @@ struct member *member_add(struct group *group, const struct member_text *text, s
 void member_remove(struct member *m, int16_t join_error, struct now now);
 /* New identity of the same member: the tag changes, so memos of the old one are stale. False: no memory. */
 bool member_rename(struct member *m, struct bytes id);
+/* Where its requests come from now; without memory the old data stay. */
+void member_set_origin(struct member *m, struct bytes client_id, struct bytes host);
 /* It gave a sign of life: the session starts anew. */
 void member_touch(struct member *m, struct now now);
 /* Consumes `offers`. */
@@ -250,6 +252,9 @@ void join_answer_error(struct request *rq, int16_t error, struct bytes member_id
 /* Success: what the group knows, with the members' list for the leader. */
 void join_answer(struct member *m, struct request *rq, struct now now);
 void join_answer_as(struct member *m, struct request *rq, struct bytes leader, bool skip_assignment, struct now now);
+/* The text of a peer's address as Kafka has it, "/10.1.2.3", in a buffer of JOIN_HOST_LEN. */
+#define JOIN_HOST_LEN 20
+struct bytes join_host(const struct request *rq, char *buf);
 bool join_offers_fit(const struct join_group_request *in);
 int32_t join_rebalance_timeout(const struct request *rq, const struct join_group_request *in);
 void join_static(struct group *group, struct member *m, struct request *rq, const struct join_group_request *in, struct now now);

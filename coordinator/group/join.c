@@ -106,13 +106,22 @@ static void join_no_room(struct group *group, struct member *m, struct request *
 
 /* ---- a new member ---- */
 
+struct bytes join_host(const struct request *rq, char *buf)
+{
+	uint32_t a = rq->peer_addr;
+	int n = snprintf(buf, JOIN_HOST_LEN, "/%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
+	return bytes_of(buf, (size_t)n);
+}
+
+static struct bytes join_client(const struct request *rq)
+{
+	return bytes_is_null(rq->client_id) ? BYTES_EMPTY : rq->client_id;
+}
+
 static void join_add(struct group *group, struct bytes id, bool unnamed, struct request *rq, const struct join_group_request *in, struct now now)
 {
-	char host[20];
-	int host_len = snprintf(host, sizeof(host), "/%u.%u.%u.%u", rq->peer_addr >> 24, rq->peer_addr >> 16 & 255, rq->peer_addr >> 8 & 255,
-				rq->peer_addr & 255);
-	struct member_text text = {id, in->group_instance_id, bytes_is_null(rq->client_id) ? BYTES_EMPTY : rq->client_id,
-				   bytes_of(host, (size_t)host_len)};
+	char host[JOIN_HOST_LEN];
+	struct member_text text = {id, in->group_instance_id, join_client(rq), join_host(rq, host)};
 	struct offers *offers = offers_new(group, in->protocols, in->protocols_len);
 	bool typed = offers != NULL && (group->members_len > 0 || group_set_protocol_type(group, in->protocol_type));
 	if (offers != NULL && !typed)
@@ -197,6 +206,8 @@ static void join_again(struct member *m, struct request *rq, const struct join_g
 		}
 		member_set_offers(m, offers);
 	}
+	char host[JOIN_HOST_LEN];
+	member_set_origin(m, join_client(rq), join_host(rq, host));
 	m->session_timeout_ms = in->session_timeout_ms;
 	m->rebalance_timeout_ms = join_rebalance_timeout(rq, in);
 	if (group->state == GROUP_PREPARING) {

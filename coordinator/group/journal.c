@@ -153,8 +153,9 @@ void journal_close(struct group *group, struct now now)
 	e->members = group->members_len;
 	e->late = j->late;
 	e->leader = group->leader != NULL ? group->leader->id : BYTES_EMPTY;
+	e->protocol = group->protocol;
 	e->waited_for = j->late > 0 ? (j->late_ids.len > 0 ? j->late_ids : BYTES_EMPTY) : journal_last_joiner(group);
-	struct bytes *const slices[] = {&e->leader, &e->waited_for};
+	struct bytes *const slices[] = {&e->leader, &e->protocol, &e->waited_for};
 	e->text[1] = journal_pack(slices, ARRAY_LEN(slices));
 	free((void *)(uintptr_t)j->late_ids.p);
 	j->late_ids = (struct bytes){NULL, 0};
@@ -271,6 +272,7 @@ size_t journal_format(struct bytes group_id, const struct journal_event *e, char
 	journal_put(&line, "cause", bytes_str(journal_cause_text(e->cause)));
 	journal_put_number(&line, "members", e->members);
 	journal_put_number(&line, "took_ms", (int64_t)(e->duration_us / US_PER_MS));
+	journal_put(&line, "protocol", e->protocol);
 	journal_put(&line, "leader", e->leader);
 	if (e->late > 0)
 		journal_put_number(&line, "late", e->late);

@@ -48,6 +48,7 @@ struct journal_event {
 	uint32_t members;     /* in it */
 	uint32_t late;	      /* members removed because they did not join in time */
 	struct bytes leader;
+	struct bytes protocol; /* null when the group is empty now */
 	struct bytes waited_for; /* ids of the late ones (some of them), or of the last one to join */
 	void *text[2];		 /* allocations behind the slices */
 };

@@ -245,6 +245,13 @@ bool member_rename(struct member *m, struct bytes id)
 	return true;
 }
 
+void member_set_origin(struct member *m, struct bytes client_id, struct bytes host)
+{
+	struct member_text text = {m->id, m->instance_id, client_id, host};
+	if (!bytes_equal(m->client_id, client_id) || !bytes_equal(m->host, host))
+		member_set_text(m, &text);
+}
+
 void member_set_offers(struct member *m, struct offers *offers)
 {
 	offers_free(m->offers);

@@ -1,7 +1,7 @@
 /*
  * static.c - replacement of a static member: a client with a known group.instance.id comes without its member id (KIP-345).
  *
- * The member keeps its place, its assignment and its host; it gets a new id, a new tag, and what the request says about protocols and
+ * The member keeps its place and its assignment; it gets a new id, a new tag, and what the request says about protocols and
  * timeouts. Requests parked under the old id are answered with 82. Then:
  *   Stable, the vote's winner unchanged   the group is written with the new id, and the join is answered when that is durable: no rebalance
  *   Stable otherwise, CompletingRebalance  rebalance (the leader may have been told the old id)

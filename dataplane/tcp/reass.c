@@ -112,29 +112,38 @@ uint32_t reass_front(struct reass *r, struct pool *pool, uint32_t seq, const uin
 	return block_end(b) - seq;
 }
 
+/* Index of the first mention of the range in `recent`, or `recents` when there is none. */
+static unsigned int mention_of(const struct reass *r, const struct opt_sack *range)
+{
+	unsigned int i = 0;
+	while (i < r->recents && (seq_lt(r->recent[i], range->start) || seq_geq(r->recent[i], range->end)))
+		i++;
+	return i;
+}
+
 unsigned int reass_sack(struct reass *r, struct opt_sack *sack, unsigned int max)
 {
-	struct opt_sack found[REASS_RECENT];
-	bool have[REASS_RECENT] = {false};
+	struct opt_sack found[REASS_RECENT + 1]; /* by mention; the last place: the first range that is not mentioned */
+	bool have[REASS_RECENT + 1] = {false};
 	for (const struct pool_block *b = r->head; b != NULL;) {
 		struct opt_sack range = {b->seq, block_end(b)};
 		for (b = b->next; b != NULL && b->seq == range.end; b = b->next)
 			range.end = block_end(b);
-		for (unsigned int i = 0; i < r->recents; i++) {
-			if (seq_leq(range.start, r->recent[i]) && seq_lt(r->recent[i], range.end)) {
-				found[i] = range;
-				have[i] = true;
-				break; /* later mentions of the same range say nothing new */
-			}
-		}
+		unsigned int i = mention_of(r, &range);
+		if (i == r->recents)
+			i = REASS_RECENT;
+		if (!have[i])
+			found[i] = range;
+		have[i] = true;
 	}
 	unsigned int n = 0, kept = 0;
-	for (unsigned int i = 0; i < r->recents; i++) {
+	for (unsigned int i = 0; i <= REASS_RECENT; i++) {
 		if (!have[i])
 			continue;
 		if (n < max)
 			sack[n++] = found[i];
-		r->recent[kept++] = found[i].start;
+		if (kept < REASS_RECENT)
+			r->recent[kept++] = found[i].start;
 	}
 	r->recents = kept;
 	return n;

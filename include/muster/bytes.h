@@ -62,7 +62,7 @@ struct reader {
 
 static inline struct reader reader_of(const void *p, size_t len)
 {
-	return (struct reader){p, (const uint8_t *)p + len, false};
+	return (struct reader){p, len == 0 ? p : (const uint8_t *)p + len, false}; /* NULL + 0 is undefined */
 }
 
 static inline size_t reader_left(const struct reader *r)
@@ -142,7 +142,7 @@ struct writer {
 
 static inline struct writer writer_of(void *p, size_t cap)
 {
-	return (struct writer){p, p, (uint8_t *)p + cap, 0, false};
+	return (struct writer){p, p, cap == 0 ? p : (uint8_t *)p + cap, 0, false};
 }
 
 /* Room for `n` bytes, or NULL (and `full`). */

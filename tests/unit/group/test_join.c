@@ -234,6 +234,18 @@ Test(join, stable_follower_unchanged_and_changed)
 	cr_expect_str_eq(rig_state(r), "PreparingRebalance");
 }
 
+Test(join, rejoining_from_elsewhere_updates_host_and_client)
+{
+	struct call *c[1];
+	rig_stable(r, c, 1);
+	r->peer++;
+	r->client = "renamed";
+	cr_assert_eq(rig_join(r, 9, c[0]->id, NULL, 10000, 60000, "range")->error, 0);
+	const struct member *m = member_find(rig_group(r), bytes_str(c[0]->id));
+	cr_expect(bytes_equal(m->host, BYTES_LITERAL("/10.1.2.4")));
+	cr_expect(bytes_equal(m->client_id, BYTES_LITERAL("renamed")));
+}
+
 Test(join, member_of_an_emptied_group)
 {
 	struct call *c[1];

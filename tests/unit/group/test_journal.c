@@ -116,7 +116,7 @@ Test(journal, lines_as_it_happens)
 	cr_expect_eq(strncmp(line_of("member-joined"), "group=g generation=0 event=member-joined member=a\\x20b\\x0a\\x22-", 62), 0);
 	cr_expect_neq(strstr(line_of("member-joined"), " client=a\\x20b\\x0a\\x22 host=/10.1.2.3"), NULL);
 	cr_expect_neq(strstr(line_of("rebalance-start"), " cause=member-joined "), NULL);
-	cr_expect_neq(strstr(line_of("rebalance-done"), " members=2 took_ms=6000 leader="), NULL);
+	cr_expect_neq(strstr(line_of("rebalance-done"), " members=2 took_ms=6000 protocol=range leader="), NULL);
 	cr_expect_neq(strstr(line_of("assignment-stored"), " members=2 "), NULL);
 	rig_pass(r, 10001);
 	cr_expect_neq(strstr(line_of("member-expired"), "member="), NULL);
