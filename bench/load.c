@@ -6,22 +6,22 @@
  *  2. Answers count while the phase is LOAD_MEASURING, requests that went out before it included: in a steady state as many enter as leave.
  */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "bench/heartbeat.h"
 #include "bench/load.h"
+#include "bench/usage.h"
 #include "muster/check.h"
 #include "muster/time.h"
 
 #define SETUP_US (60ull * US_PER_S)  /* for connecting, joining and settling */
 #define WARM_US (500ull * US_PER_MS)
 #define SILENCE_US (10ull * US_PER_S) /* without any answer: the run has failed */
+#define REST_US (300ull * US_PER_MS) /* before the calibration, and its length */
 #define PULSE_US (200ull * US_PER_MS) /* between heartbeats of those who wait for others to join */
 
-enum load_phase { LOAD_CONNECTING, LOAD_JOINING, LOAD_SETTLING, LOAD_WARMING, LOAD_MEASURING, LOAD_DONE, LOAD_FAILED };
+enum load_phase { LOAD_RESTING, LOAD_CALIBRATING, LOAD_CONNECTING, LOAD_JOINING, LOAD_SETTLING, LOAD_WARMING, LOAD_MEASURING, LOAD_DONE, LOAD_FAILED };
 enum member_state { MEMBER_IDLE, MEMBER_JOINING, MEMBER_SYNCING, MEMBER_READY };
 
 struct load_member {
@@ -31,11 +31,6 @@ struct load_member {
 	bool settled; /* a heartbeat was answered without error since all were ready */
 	uint64_t sent_us;
 	struct heartbeat_member hb;
-};
-
-struct usage {
-	double cpu_s;
-	uint64_t rss;
 };
 
 struct load {
@@ -52,7 +47,7 @@ struct load {
 
 	uint64_t answers, late, waited_us, waited_max_us;
 	uint64_t began_us, ended_us, rebalances;
-	struct usage empty, full, before, after;
+	struct usage idle_before, idle_after, empty, full, before, after;
 	uint8_t out[HEARTBEAT_FRAME_MAX];
 };
 
@@ -95,37 +90,6 @@ bool load_options(struct load_config *cfg, int argc, char **argv, bool (*other)(
 	return true;
 }
 
-/* ---- what the server has used ---- */
-
-static struct usage usage_of(pid_t pid)
-{
-	struct usage u = {0, 0};
-	char path[64], line[1024];
-	unsigned long user = 0, sys = 0;
-	long rss = 0;
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	FILE *f = pid == 0 ? NULL : fopen(path, "re");
-	if (f == NULL)
-		return u;
-	/* fields behind the name, which ends with the last bracket: 3 is the state, 14 and 15 the times, 24 the resident pages */
-	const char *at = fgets(line, sizeof(line), f) == NULL ? NULL : strrchr(line, ')');
-	if (at != NULL && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d %*d %*u %*u %ld", &user, &sys,
-				 &rss) == 3) {
-		u.cpu_s = (double)(user + sys) / (double)sysconf(_SC_CLK_TCK);
-		u.rss = (uint64_t)rss * (uint64_t)sysconf(_SC_PAGESIZE);
-	}
-	fclose(f);
-	return u;
-}
-
-/* At the beginning and at the end of the measured time. */
-static struct usage mark(const struct load *load)
-{
-	if (load->cfg.server != 0)
-		kill(load->cfg.server, SIGUSR1);
-	return usage_of(load->cfg.server);
-}
-
 /* ---- life ---- */
 
 struct load *load_new(const struct load_config *cfg, load_send *send, uint64_t now_us)
@@ -138,7 +102,7 @@ struct load *load_new(const struct load_config *cfg, load_send *send, uint64_t n
 		return NULL;
 	}
 	*load = (struct load){.cfg = *cfg, .send = send, .members = members, .phase_us = now_us, .heard_us = now_us};
-	load->empty = usage_of(cfg->server);
+	load->empty = usage_read(cfg->server);
 	return load;
 }
 
@@ -300,6 +264,18 @@ void load_answer(struct load *load, struct load_member *m, const uint8_t *p, siz
 
 /* ---- phases ---- */
 
+static void start_calibrating(struct load *load, uint64_t now_us)
+{
+	load->idle_before = usage_mark(load->cfg.server);
+	enter(load, LOAD_CALIBRATING, now_us);
+}
+
+static void end_calibrating(struct load *load, uint64_t now_us)
+{
+	load->idle_after = usage_mark(load->cfg.server);
+	enter(load, LOAD_CONNECTING, now_us);
+}
+
 static void start_joining(struct load *load, uint64_t now_us)
 {
 	enter(load, LOAD_JOINING, now_us);
@@ -338,7 +314,7 @@ static void start_settling(struct load *load, uint64_t now_us)
 static void start_warming(struct load *load, uint64_t now_us)
 {
 	enter(load, LOAD_WARMING, now_us);
-	load->full = usage_of(load->cfg.server);
+	load->full = usage_read(load->cfg.server);
 	load->cursor_us = now_us;
 	for (unsigned int i = 0; i < load->cfg.connections && load->cfg.interval_us == 0; i++)
 		if (!load->members[i].waiting)
@@ -365,12 +341,12 @@ static void start_measuring(struct load *load, uint64_t now_us)
 	enter(load, LOAD_MEASURING, now_us);
 	load->late = 0;
 	load->began_us = now_us;
-	load->before = mark(load);
+	load->before = usage_mark(load->cfg.server);
 }
 
 static void end_measuring(struct load *load, uint64_t now_us)
 {
-	load->after = mark(load);
+	load->after = usage_mark(load->cfg.server);
 	load->ended_us = now_us;
 	enter(load, load->answers > 0 ? LOAD_DONE : LOAD_FAILED, now_us);
 	load->why = "nothing was answered";
@@ -380,10 +356,20 @@ uint64_t load_tick(struct load *load, uint64_t now_us)
 {
 	uint64_t next = now_us + US_PER_MS;
 	if (load->phase <= LOAD_SETTLING && now_us - load->phase_us > SETUP_US)
-		fail(load, load->phase == LOAD_CONNECTING ? "connecting took too long" : "joining took too long", 0);
+		fail(load, load->phase <= LOAD_CONNECTING ? "connecting took too long" : "joining took too long", 0);
 	if (load->phase >= LOAD_JOINING && now_us > load->heard_us + SILENCE_US + load->cfg.interval_us)
 		fail(load, "the server fell silent", 0);
 	switch (load->phase) {
+	case LOAD_RESTING:
+		if (load->cfg.server == 0 || load->cfg.interval_us > 0)
+			enter(load, LOAD_CONNECTING, now_us);
+		else if (now_us - load->phase_us > REST_US)
+			start_calibrating(load, now_us);
+		break;
+	case LOAD_CALIBRATING:
+		if (now_us - load->phase_us > REST_US)
+			end_calibrating(load, now_us);
+		break;
 	case LOAD_CONNECTING:
 		if (load->opened == load->cfg.connections)
 			start_joining(load, now_us);
@@ -434,9 +420,10 @@ int load_report(const struct load *load)
 	       load->cfg.interval_us == 0 ? "closed loop" : "sparse", load->cfg.connections, load->cfg.group_size, seconds, load->answers,
 	       answers / seconds, (double)load->waited_us / answers, load->late, load->rebalances);
 	if (load->cfg.server != 0)
-		printf(", \"server_cpu_us_per_request\": %.2f, \"server_cpu_share\": %.3f, \"server_bytes_per_member\": %.0f",
+		printf(", \"idle_worker_ns\": %" PRIu64 ", \"worker_ns\": %" PRIu64 ", \"server_cpu_us_per_request\": %.2f, \"server_cpu_share\": %.3f, \"server_bytes_per_member\": %.0f, \"server_bytes_at_rest\": %" PRIu64,
+		       load->idle_after.cpu_ns - load->idle_before.cpu_ns, load->after.cpu_ns - load->before.cpu_ns,
 		       (load->after.cpu_s - load->before.cpu_s) * US_PER_S / answers, (load->after.cpu_s - load->before.cpu_s) / seconds,
-		       ((double)load->full.rss - (double)load->empty.rss) / load->cfg.connections);
+		       ((double)load->full.rss - (double)load->empty.rss) / load->cfg.connections, load->empty.rss);
 	printf("}\n");
 	return EXIT_SUCCESS;
 }

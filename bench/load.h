@@ -1,7 +1,7 @@
 /*
  * load.h - the load generator without its transport: members that join for real, settle, and then heartbeat while it measures.
  *
- * Phases: all connections open; all members join and sync, and those that are told of a rebalance join again, until one whole pass of
+ * Phases: for closed loops, a moment without any request, which tells what a spinning server's empty rounds cost; all connections open; all members join and sync, and those that are told of a rebalance join again, until one whole pass of
  * heartbeats was answered without error; a warm-up; the measured time; done. Every answer is checked (correlation id, error 0).
  *
  * Two shapes of load. Closed loop: each member sends its next heartbeat when the last one is answered, which finds the rate that a server reaches, and
@@ -21,7 +21,10 @@ struct load_config {
 	unsigned int group_size; /* members per group; 0: the server only answers, nobody joins */
 	uint64_t interval_us;	 /* sparse: between two heartbeats of a member; 0: closed loop */
 	uint64_t measure_us;
-	/* Whose CPU time and memory is read, and who is asked for its counters (SIGUSR1) when measuring begins and ends; 0: nobody. */
+	/*
+	 * Whose CPU time and memory is read, and who is asked for its counters (SIGUSR1) at both ends of the moment of rest and of the measured time;
+	 * 0: nobody.
+	 */
 	pid_t server;
 };
 

@@ -44,6 +44,11 @@ uint64_t shard_tick(struct shard *shard, unsigned int budget, struct now now);
 /* Requests of the group protocol. group-level validation (empty ids, session timeout range) happens inside. */
 void shard_join_group(struct shard *shard, struct request *rq, const struct join_group_request *in, struct now now);
 void shard_sync_group(struct shard *shard, struct request *rq, const struct sync_group_request *in, struct now now);
+/*
+ * The same without knowing the shard, through the connection's memo: no hash, no table. False: the memo does not fit and nothing was done;
+ * ask the shard.
+ */
+bool shard_heartbeat_memo(struct request *rq, const struct heartbeat_request *in, struct now now);
 void shard_heartbeat(struct shard *shard, struct request *rq, const struct heartbeat_request *in, struct now now);
 void shard_leave_group(struct shard *shard, struct request *rq, const struct leave_group_request *in, struct now now);
 

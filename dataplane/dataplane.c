@@ -8,7 +8,7 @@
 
 #include "dataplane/eal.h"
 #include "dataplane/memory.h"
-#include "dataplane/pool.h"
+#include "dataplane/mbufs.h"
 #include "dataplane/port.h"
 #include "dataplane/worker.h"
 #include "muster/check.h"
@@ -35,7 +35,7 @@ static bool make_pools(struct dataplane *dp, char *err, size_t err_len)
 	unsigned int n = port_mbufs(&dp->cfg);
 	for (unsigned int w = 0; w < dp->cfg.workers; w++) {
 		snprintf(name, sizeof(name), "mbufs%u", w);
-		dp->pools[w] = pool_new(name, n, port_mbuf_bytes(dp->cfg.mtu));
+		dp->pools[w] = mbufs_new(name, n, port_mbuf_bytes(dp->cfg.mtu));
 		if (dp->pools[w] == NULL) {
 			snprintf(err, err_len, "no memory for %u mbufs of worker %u; lower rx.descriptors or tx.descriptors, or give DPDK more memory (eal.extra)",
 				 n, w);
@@ -155,7 +155,7 @@ void dataplane_free(struct dataplane *dp)
 		worker_fini(&dp->workers[w]);
 	free(dp->workers);
 	for (unsigned int w = 0; w < dp->cfg.workers; w++)
-		pool_free(dp->pools[w]);
+		mbufs_free(dp->pools[w]);
 	eal_stop(&dp->eal);
 	free(dp);
 }

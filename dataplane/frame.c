@@ -1,169 +1,20 @@
 /*
  * frame.c - framing, holds and ends of connections.
  *
- * A frame that lies whole in the bytes TCP delivers is handed on in place. What is left is kept in the connection's buffer:
- *
- *   buf   |  delivered  |  kept: a partial frame, or frames that were held back  |  free  |
- *         0             start                                                    end      cap
+ * A frame that lies whole in the bytes TCP delivers is handed on in place; what is left is kept in the connection's buffer (frame_buffer.c).
  *
  * Invariants:
  *  1. Frames are delivered in order: while anything complete is kept, new bytes queue up behind it.
- *  2. The buffer grows with the bytes that have arrived, at most to double of them, never by a claimed length alone; all buffers together
- *     stay below memory_bytes, and a connection that would need more is aborted.
- *  3. Bytes that arrive while delivery is stopped are reported with tcp_hold, so the window bounds them; bytes of a partial frame
- *     that may go on are not, or a frame longer than the window could never complete.
- *  4. `closed` of the service is called exactly once after `opened`, and only out of TCP's own `closed`; channel calls only set flags.
- *  5. A connection is in the ready list when READY is set; only frames_poll takes it out, or its end.
+ *  2. Outside of this file's functions the kept bytes are either a proper beginning of one frame, or delivery is stopped, or READY is set.
+ *  3. `closed` of the service is called exactly once after `opened`, and only out of TCP's own `closed`; channel calls only set flags.
+ *  4. A connection is in the ready list when READY is set; only frames_poll takes it out, or its end.
  */
 #include <stdlib.h>
-#include <sys/queue.h>
 
-#include "dataplane/frame.h"
-#include "muster/bytes.h"
-#include "muster/check.h"
+#include "dataplane/frame_priv.h"
 
-#define LENGTH_BYTES 4u
-#define BUFFER_MIN 256u
 #define FRAMES_PER_TURN 256u /* delivered to one connection before others get their turn */
 #define TIMERS_PER_POLL 64u
-
-enum {
-	HELD = 1,	/* the service holds frames back */
-	OVER = 2,	/* the peer does not read: send queue over its limit */
-	CLOSING = 4,	/* the service, or we, close it: nothing is delivered any more */
-	ABORTING = 8,	/* the same with RST */
-	EOF_SEEN = 16,	/* FIN in order, service told */
-	DRAINED = 32,	/* service told that no frame follows */
-	READY = 64,	/* in the ready list */
-	ENDED = 128,	/* tcp_close or tcp_abort has been called */
-	IN_FRAME = 256, /* inside the service's frame() */
-	RESUMED = 512,	/* channel_resume was called inside it */
-};
-#define STOPPED (HELD | OVER | CLOSING | ABORTING)
-
-struct frame_conn {
-	struct channel channel; /* first: a channel is its connection */
-	struct frames *frames;
-	struct tcp_conn *conn; /* NULL: not in use */
-	void *session;
-	unsigned int flags;
-	uint8_t *buf;
-	size_t cap, start, end;
-	size_t held;	      /* bytes reported with tcp_hold and not released */
-	uint64_t sent_us;     /* last answer */
-	uint64_t over_us;     /* since when OVER is set */
-	TAILQ_ENTRY(frame_conn) ready;
-	struct wheel_timer timer; /* idle and slow peers; lazy */
-};
-
-struct frames {
-	struct frames_config cfg;
-	const struct service_ops *ops;
-	void *service;
-	struct stats *stats;
-	struct now now; /* of the current call from the worker */
-	unsigned int open;
-	size_t memory_used;
-	uint64_t sends;
-	TAILQ_HEAD(, frame_conn) ready;
-	struct wheel wheel;
-	struct frame_conn conns[];
-};
-
-static void make_ready(struct frame_conn *fc)
-{
-	if ((fc->flags & READY) != 0)
-		return;
-	fc->flags |= READY;
-	TAILQ_INSERT_TAIL(&fc->frames->ready, fc, ready);
-}
-
-static void end_with(struct frame_conn *fc, unsigned int flag)
-{
-	fc->flags |= flag;
-	make_ready(fc);
-}
-
-/* ---- the kept bytes ---- */
-
-static size_t kept(const struct frame_conn *fc)
-{
-	return fc->end - fc->start;
-}
-
-static void buffer_drop(struct frame_conn *fc)
-{
-	fc->frames->memory_used -= fc->cap;
-	free(fc->buf);
-	fc->buf = NULL;
-	fc->cap = fc->start = fc->end = 0;
-}
-
-static int32_t length_at(const uint8_t *p)
-{
-	struct reader r = reader_of(p, LENGTH_BYTES);
-	return (int32_t)reader_u32(&r);
-}
-
-/* Capacity for `need` bytes: double, so that growing stays cheap, but not beyond the frame that is being put together. */
-static size_t buffer_size(const struct frame_conn *fc, size_t need)
-{
-	size_t cap = need * 2 < BUFFER_MIN ? BUFFER_MIN : need * 2;
-	if (kept(fc) < LENGTH_BYTES)
-		return cap;
-	size_t frame = LENGTH_BYTES + (size_t)(uint32_t)length_at(fc->buf + fc->start);
-	return frame >= need && frame < cap ? frame : cap;
-}
-
-static bool buffer_room(struct frame_conn *fc, size_t more)
-{
-	struct frames *f = fc->frames;
-	size_t have = kept(fc), need = have + more;
-	if (fc->cap - fc->end >= more)
-		return true;
-	if (fc->start > 0) {
-		memmove(fc->buf, fc->buf + fc->start, have);
-		fc->start = 0;
-		fc->end = have;
-		if (need <= fc->cap)
-			return true;
-	}
-	size_t cap = buffer_size(fc, need);
-	if (f->memory_used - fc->cap + cap > f->cfg.memory_bytes)
-		return false;
-	uint8_t *buf = realloc(fc->buf, cap);
-	if (buf == NULL)
-		return false;
-	f->memory_used += cap - fc->cap;
-	fc->buf = buf;
-	fc->cap = cap;
-	return true;
-}
-
-/* Appends to the kept bytes; while delivery is stopped they count against the window (invariant 3). */
-static void keep(struct frame_conn *fc, const uint8_t *p, size_t len)
-{
-	if (!buffer_room(fc, len)) {
-		fc->frames->stats->frame_no_memory++;
-		end_with(fc, ABORTING);
-		return;
-	}
-	memcpy(fc->buf + fc->end, p, len);
-	fc->end += len;
-	if ((fc->flags & (STOPPED | READY)) != 0) {
-		fc->held += len;
-		tcp_hold(fc->conn, len);
-	}
-}
-
-static void release(struct frame_conn *fc, size_t n)
-{
-	n = n < fc->held ? n : fc->held;
-	if (n == 0)
-		return;
-	fc->held -= n;
-	tcp_release(fc->conn, n);
-}
 
 /* ---- cutting ---- */
 
@@ -200,7 +51,7 @@ static size_t cut(struct frame_conn *fc, const uint8_t *p, size_t len, unsigned 
 {
 	size_t used = 0;
 	while (len - used >= LENGTH_BYTES && (fc->flags & STOPPED) == 0 && *budget > 0) {
-		int32_t n = length_at(p + used);
+		int32_t n = frame_length_at(p + used);
 		if (!length_ok(fc, n) || len - used - LENGTH_BYTES < (size_t)n)
 			break;
 		(*budget)--;
@@ -214,10 +65,7 @@ static size_t cut(struct frame_conn *fc, const uint8_t *p, size_t len, unsigned 
 static void cut_kept(struct frame_conn *fc, unsigned int *budget, struct now now)
 {
 	size_t used = cut(fc, fc->buf + fc->start, kept(fc), budget, now);
-	fc->start += used;
-	release(fc, used);
-	if (kept(fc) == 0 && fc->cap > 0)
-		buffer_drop(fc);
+	frame_buffer_advance(fc, used);
 }
 
 /* Bytes that the frame at the front of the kept ones still lacks: first to know its length, then to be whole. */
@@ -226,7 +74,7 @@ static size_t missing(const struct frame_conn *fc)
 	size_t have = kept(fc);
 	if (have < LENGTH_BYTES)
 		return LENGTH_BYTES - have;
-	return LENGTH_BYTES + (size_t)length_at(fc->buf + fc->start) - have;
+	return LENGTH_BYTES + (size_t)frame_length_at(fc->buf + fc->start) - have;
 }
 
 /* Something is kept that frames_poll could deliver, or must refuse. */
@@ -234,7 +82,7 @@ static bool pending(const struct frame_conn *fc)
 {
 	if (kept(fc) < LENGTH_BYTES)
 		return false;
-	int32_t n = length_at(fc->buf + fc->start);
+	int32_t n = frame_length_at(fc->buf + fc->start);
 	return n <= 0 || (size_t)n > fc->frames->cfg.max_frame_bytes || kept(fc) - LENGTH_BYTES >= (size_t)n;
 }
 
@@ -256,7 +104,7 @@ void frames_data(struct frames *f, struct tcp_conn *conn, const uint8_t *p, size
 		return;
 	while (unlikely(kept(fc) > 0) && len > 0 && (fc->flags & (STOPPED | READY)) == 0 && budget > 0) {
 		size_t take = missing(fc) < len ? missing(fc) : len;
-		keep(fc, p, take);
+		frame_buffer_keep(fc, p, take);
 		p += take;
 		len -= take;
 		cut_kept(fc, &budget, now);
@@ -269,7 +117,7 @@ void frames_data(struct frames *f, struct tcp_conn *conn, const uint8_t *p, size
 	if (unlikely(len > 0) && (fc->flags & (CLOSING | ABORTING)) == 0) {
 		if (budget == 0)
 			make_ready(fc);
-		keep(fc, p, len);
+		frame_buffer_keep(fc, p, len);
 	}
 }
 
@@ -387,7 +235,7 @@ void frames_closed(struct frames *f, struct tcp_conn *conn, enum tcp_end how, st
 	if ((fc->flags & READY) != 0)
 		TAILQ_REMOVE(&f->ready, fc, ready);
 	wheel_remove(&fc->timer);
-	buffer_drop(fc);
+	frame_buffer_drop(fc);
 	fc->conn = NULL;
 	f->open--;
 	f->ops->closed(fc->session, now);
@@ -431,8 +279,8 @@ static void finish(struct frame_conn *fc, struct now now)
 		return;
 	bool first = (fc->flags & ENDED) == 0;
 	fc->flags |= ENDED;
-	release(fc, fc->held);
-	buffer_drop(fc);
+	frame_buffer_release(fc, fc->held);
+	frame_buffer_drop(fc);
 	wheel_remove(&fc->timer);
 	if ((fc->flags & ABORTING) != 0)
 		tcp_abort(fc->conn);
@@ -454,7 +302,7 @@ static void turn(struct frame_conn *fc, struct now now)
 			make_ready(fc);
 			return;
 		}
-		release(fc, fc->held);
+		frame_buffer_release(fc, fc->held);
 	}
 	tell_drained(fc, now);
 }

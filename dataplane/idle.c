@@ -2,7 +2,7 @@
  * idle.c - the adaptive policy.
  *
  * A rest is the time from the last work to the next. Spinning through it pays only while rests are short, so their length is smoothed: a worker whose
- * rests are short spins and then pauses for a while first, one whose rests are long sleeps nearly at once; with sparse members that decides
+ * rests are short spins and then pauses for a while first, one whose rests are long sleeps at once; with sparse members that decides
  * what a request costs. Asleep, the worker waits for the port's descriptor; without a dependable one it looks again after 1 ms.
  *
  * Invariants:
@@ -21,10 +21,8 @@
 #define SLEEP_MAX_US (100u * US_PER_MS)
 #define POLL_MAX_US US_PER_MS
 #define SHORT_REST_US 50u  /* rests of this length are worth spinning through */
-#define SPIN_US 50u	   /* when rests are short ... */
-#define PAUSE_US 200u
-#define LONG_SPIN_US 3u	   /* ... and when they are long */
-#define LONG_PAUSE_US 6u
+#define SPIN_US 50u	   /* spinning ends, pausing begins */
+#define PAUSE_US 200u	   /* pausing ends */
 #define PAUSES_PER_ROUND 16u
 #define REST_CLAMP_US 1000u
 #define FALSE_ALARMS_MAX 8u
@@ -67,12 +65,11 @@ bool idle_after_round(struct idle *idle, bool worked, struct now now)
 		idle->resting = true;
 		idle->since_us = now.us;
 	}
-	bool short_rests = idle->gap_us < SHORT_REST_US;
 	uint64_t rested = now.us - idle->since_us;
-	if (rested < (short_rests ? SPIN_US : LONG_SPIN_US))
-		return false;
-	if (rested >= (short_rests ? PAUSE_US : LONG_PAUSE_US))
+	if (idle->gap_us >= SHORT_REST_US || rested >= PAUSE_US)
 		return true;
+	if (rested < SPIN_US)
+		return false;
 	for (unsigned int i = 0; i < PAUSES_PER_ROUND; i++)
 		rte_pause();
 	return false;

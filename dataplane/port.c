@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "dataplane/arp.h"
-#include "dataplane/pool.h"
+#include "dataplane/mbufs.h"
 #include "dataplane/port.h"
 #include "dataplane/tx.h"
 #include "muster/check.h"
@@ -26,7 +26,7 @@ unsigned int port_mbuf_bytes(unsigned int mtu)
 
 unsigned int port_mbufs(const struct dataplane_config *cfg)
 {
-	return cfg->rx_descriptors + cfg->tx_descriptors + TX_QUEUE + INJECT_TX_ROOM + ARP_ASKING + POOL_CACHE * 3 / 2 + 512;
+	return cfg->rx_descriptors + cfg->tx_descriptors + TX_QUEUE + INJECT_TX_ROOM + ARP_ASKING + MBUFS_CACHE * 3 / 2 + 512;
 }
 
 static bool fail(char *err, size_t err_len, const struct dataplane_config *cfg, const char *what, int rc, const char *advice)

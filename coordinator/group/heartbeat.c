@@ -39,21 +39,30 @@ static int16_t heartbeat_take(struct member *m, int32_t generation, struct now n
 	return group->state == GROUP_PREPARING ? ERROR_REBALANCE_IN_PROGRESS : 0;
 }
 
+bool shard_heartbeat_memo(struct request *rq, const struct heartbeat_request *in, struct now now)
+{
+	struct member *m = heartbeat_memo(rq->memo, in);
+	if (unlikely(m == NULL))
+		return false;
+	struct stats *stats = m->group->shard->stats;
+	struct heartbeat_response r = {.error_code = heartbeat_take(m, in->generation_id, now)};
+	stats->group_heartbeats++;
+	stats->group_heartbeats_memo++;
+	request_answer(rq, &r, now);
+	return true;
+}
+
 void shard_heartbeat(struct shard *shard, struct request *rq, const struct heartbeat_request *in, struct now now)
 {
-	struct heartbeat_response r = {0};
-	struct member *m = heartbeat_memo(rq->memo, in);
-
+	struct member *m;
+	if (shard_heartbeat_memo(rq, in, now))
+		return;
+	struct heartbeat_response r = {.error_code = heartbeat_find(shard, in, &m)};
 	shard->stats->group_heartbeats++;
-	if (likely(m != NULL)) {
-		CHECK(m->group->shard == shard);
-		shard->stats->group_heartbeats_memo++;
-	} else {
-		r.error_code = heartbeat_find(shard, in, &m);
-		if (r.error_code == 0 && rq->memo != NULL)
+	if (likely(r.error_code == 0)) {
+		if (rq->memo != NULL)
 			*rq->memo = (struct member_memo){m, m->tag};
-	}
-	if (likely(r.error_code == 0))
 		r.error_code = heartbeat_take(m, in->generation_id, now);
+	}
 	request_answer(rq, &r, now);
 }

@@ -5,7 +5,7 @@
  * replacing it; applied to the live group that wrote it, it keeps what records do not hold (sessions, all offered protocols, memos).
  *
  * A live group may be ahead of its record: it is joining again, or in another generation, or wrote a newer record since. Then the record
- * is history and changes nothing. A group that is only recovered is never ahead.
+ * is history and changes nothing. The same when the log refused a newer one. A group that is only recovered is never ahead.
  *
  * Replay is total: any bytes in any order leave a valid state. A record that cannot be read is counted and skipped whole.
  */
@@ -13,7 +13,7 @@
 
 static bool replay_ahead(const struct group *group, const struct record_group *rec)
 {
-	if (group->writes > 0)
+	if (group->writes > 0 || group->unsaved)
 		return true;
 	switch (group->state) {
 	case GROUP_EMPTY:

@@ -117,7 +117,8 @@ static uint64_t keepalive_due(struct tcp_conn *conn, struct now now)
 		return TIME_NEVER;
 	conn->tcp->stats->tcp_keepalives++;
 	tcp_out_bare(conn, conn->snd_una - 1, 0, now);
-	return tcp_timer_keepalive_at(conn);
+	/* Not by the idle time alone: after a gap in our own time, the peer must still get its chance to answer each probe. */
+	return now.us + conn->tcp->cfg.keepalive_us / TCP_KEEPALIVE_PROBES;
 }
 
 static void fire(struct wheel_timer *timer, void *arg)

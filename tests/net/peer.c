@@ -192,6 +192,8 @@ static bool parse_option(struct options *o, char *arg)
 		cfg->mtu = (unsigned int)n;
 	else if (strcmp(arg, "idle") == 0)
 		cfg->idle = strcmp(value, "spin") == 0 ? IDLE_SPIN : IDLE_ADAPTIVE;
+	else if (strcmp(arg, "huge") == 0)
+		cfg->huge_pages = n != 0;
 	else if (strcmp(arg, "loss") == 0)
 		cfg->inject_loss_ppm = (unsigned int)n;
 	else if (strcmp(arg, "duplicate") == 0)

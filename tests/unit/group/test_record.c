@@ -1,5 +1,6 @@
 /* test_record.c - records to bytes and back; old and flexible versions; every truncation is refused. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 #include "coordinator/group/record.h"
 
@@ -122,6 +123,71 @@ Test(record, group_value_version_0)
 	cr_expect_eq(m.rebalance_timeout_ms, 10000);
 	cr_expect(bytes_is_null(m.instance_id));
 	SAME(m.assignment, BYTES_LITERAL("a"));
+}
+
+/* The same group in every value version, and an offset in version 4, as a real broker's library (4.3.1) writes them. */
+static const char *const golden_groups[] = {
+	"00000008636f6e73756d657200000007000572616e676500026d310000000200026d310003636c6900092f31302e312e322e3300002710"
+	 "000000037375620000000361736700026d320003636c6900092f31302e312e322e33000027100000000373756200000000",
+	"00010008636f6e73756d657200000007000572616e676500026d310000000200026d310003636c6900092f31302e312e322e330000ea60"
+	 "00002710000000037375620000000361736700026d320003636c6900092f31302e312e322e330000ea6000002710000000037375620000"
+	 "0000",
+	"00020008636f6e73756d657200000007000572616e676500026d310000018bcfe5687b0000000200026d310003636c6900092f31302e31"
+	 "2e322e330000ea6000002710000000037375620000000361736700026d320003636c6900092f31302e312e322e330000ea600000271000"
+	 "00000373756200000000",
+	"00030008636f6e73756d657200000007000572616e676500026d310000018bcfe5687b0000000200026d31ffff0003636c6900092f3130"
+	 "2e312e322e330000ea6000002710000000037375620000000361736700026d320004696e73740003636c6900092f31302e312e322e3300"
+	 "00ea60000027100000000373756200000000",
+	"000409636f6e73756d6572000000070672616e6765036d310000018bcfe5687b03036d310004636c690a2f31302e312e322e330000ea60"
+	 "00002710047375620461736700036d3205696e737404636c690a2f31302e312e322e330000ea600000271004737562010000",
+};
+static const char golden_offset[] = "0004000000000000002affffffff056d6574610000018bcfe569c800";
+
+static size_t unhex(const char *hex, uint8_t *out)
+{
+	size_t n = strlen(hex) / 2;
+	for (size_t i = 0; i < n; i++) {
+		unsigned int byte;
+		sscanf(hex + 2 * i, "%2x", &byte);
+		out[i] = (uint8_t)byte;
+	}
+	return n;
+}
+
+Test(record, golden_values)
+{
+	uint8_t in[512], out[512], three[512];
+	size_t three_len = unhex(golden_groups[3], three);
+	for (int version = 0; version <= 4; version++) {
+		struct record_group g;
+		struct record_member m[2];
+		size_t len = unhex(golden_groups[version], in);
+		cr_assert(record_group_decode(&g, bytes_of(in, len)));
+		cr_expect_eq(g.version, version);
+		cr_expect_eq(g.state_ms, version >= 2 ? 1700000000123 : -1);
+		struct writer w = writer_of(out, sizeof(out));
+		struct record_group head = g;
+		head.state_ms = 1700000000123;
+		record_group_value(&w, &head);
+		for (int i = 0; i < 2; i++) {
+			cr_assert(record_group_next(&g, &m[i]));
+			cr_expect_eq(m[i].rebalance_timeout_ms, version >= 1 ? 60000 : 10000);
+			if (version < 3 && i == 1)
+				m[i].instance_id = BYTES_LITERAL("inst");
+			m[i].rebalance_timeout_ms = 60000;
+			record_group_member(&w, &m[i]);
+		}
+		cr_assert_eq(writer_len(&w), three_len, "version %d", version);
+		cr_expect_arr_eq(out, three, three_len);
+		for (size_t n = 0; n < len; n++)
+			cr_expect(!record_group_decode(&g, bytes_of(in, n)));
+	}
+	struct record_offset v;
+	cr_assert(record_offset_decode(&v, bytes_of(in, unhex(golden_offset, in))));
+	cr_expect_eq(v.offset, 42);
+	cr_expect_eq(v.leader_epoch, -1);
+	SAME(v.metadata, BYTES_LITERAL("meta"));
+	cr_expect_eq(v.commit_ms, 1700000000456);
 }
 
 Test(record, hostile_values)

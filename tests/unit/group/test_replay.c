@@ -53,6 +53,25 @@ Test(replay, a_group_caught_in_a_rebalance_falls_back_to_its_last_record)
 	cr_expect_eq(again->generation, 2);
 }
 
+Test(replay, an_older_record_does_not_undo_what_the_log_refused)
+{
+	struct call *c[1];
+	rig_stable(r, c, 1);
+	rig_join(r, 9, c[0]->id, NULL, 10000, 60000, "range");
+	rig_log_hold(r, true);
+	struct call *sync = rig_sync(r, 3, c[0]->id, NULL, 2, "");
+	rig_log_fail(r, 7);
+	rig_leave(r, 1, c[0]->id); /* the group becomes empty, and the log does not take it */
+	rig_log_fail(r, 0);
+	rig_log_hold(r, false);
+	rig_settle(r);
+	cr_expect_eq(sync->error, 25);
+	cr_expect_str_eq(rig_state(r), "Empty");
+	cr_expect_eq(rig_group(r)->generation, 3);
+	cr_expect_eq(r->stats.group_members_now, 0);
+	cr_expect_eq(r->stats.log_append_failed, 1);
+}
+
 static struct log_entry group_tombstone(uint8_t *buf, size_t cap)
 {
 	struct writer w = writer_of(buf, cap);

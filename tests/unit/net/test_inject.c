@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "dataplane/inject.h"
-#include "dataplane/pool.h"
+#include "dataplane/mbufs.h"
 
 #define FRAMES 20000u
 #define LEN 64u
@@ -20,7 +20,7 @@ static void init(void)
 	snprintf(prefix, sizeof(prefix), "--file-prefix=test-%d", (int)getpid());
 	char *argv[] = {name, no_huge, m, mib, shconf, pci, telemetry, level, prefix, NULL};
 	cr_assert_geq(rte_eal_init(ARRAY_LEN(argv) - 1, argv), 0);
-	pool = pool_new("test", 8191, 2048 + RTE_PKTMBUF_HEADROOM);
+	pool = mbufs_new("test", 8191, 2048 + RTE_PKTMBUF_HEADROOM);
 	cr_assert_not_null(pool);
 }
 
@@ -29,7 +29,7 @@ static void fini(void)
 	char dir[256];
 	cr_assert_eq(rte_mempool_in_use_count(pool), 0, "an mbuf was lost");
 	snprintf(dir, sizeof(dir), "%s", rte_eal_get_runtime_dir());
-	pool_free(pool);
+	mbufs_free(pool);
 	rte_eal_cleanup();
 	rmdir(dir);
 }

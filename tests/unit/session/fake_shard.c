@@ -87,6 +87,11 @@ void shard_sync_group(struct shard *shard, struct request *rq, const struct sync
 	fake_park(rq, REQUEST_WAIT_GROUP);
 }
 
+bool shard_heartbeat_memo(struct request *rq, const struct heartbeat_request *in, struct now now)
+{
+	return false; /* the fake keeps no memos */
+}
+
 void shard_heartbeat(struct shard *shard, struct request *rq, const struct heartbeat_request *in, struct now now)
 {
 	fake.heartbeats++;

@@ -34,18 +34,20 @@ static void on_tx_send(void *ctx, const struct tcp_tuple *tuple, uint8_t *p, siz
 static bool on_flow_add(void *ctx, struct tcp_conn *conn)
 {
 	struct peer *peer = ctx;
-	if (peer->conn != NULL)
+	if (peer->conn != NULL && memcmp(tcp_conn_tuple(peer->conn), tcp_conn_tuple(conn), sizeof(struct tcp_tuple)) == 0)
 		return false;
 	peer->conn = conn;
+	peer->flows++;
 	return true;
 }
 
 static void on_flow_remove(void *ctx, struct tcp_conn *conn)
 {
 	struct peer *peer = ctx;
-	CHECK(peer->conn == conn);
-	peer->previous = conn;
-	peer->conn = NULL;
+	CHECK(peer->flows > 0);
+	peer->flows--;
+	if (peer->conn == conn)
+		peer->conn = NULL;
 }
 
 static bool on_established(void *ctx, struct tcp_conn *conn, struct now now)

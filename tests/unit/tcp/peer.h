@@ -27,8 +27,8 @@ struct peer {
 	struct tcp *tcp;
 	struct stats stats;
 	struct tcp_tuple tuple;
-	struct tcp_conn *conn;	   /* what flow_add added last; NULL after flow_remove */
-	struct tcp_conn *previous; /* what flow_remove removed last */
+	struct tcp_conn *conn;	   /* what flow_add added last; NULL after flow_remove. Segments go to this one. */
+	unsigned int flows;	   /* added and not removed */
 	uint32_t our_isn;	   /* learnt from the SYN that came out */
 	bool timestamps;	   /* put a timestamp option into every segment */
 	uint32_t tsval;

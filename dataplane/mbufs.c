@@ -1,5 +1,5 @@
 /*
- * pool.c - makes the pool step by step, because rte_pktmbuf_pool_create cannot be told one thing: where addresses on the bus are virtual
+ * mbufs.c - makes the pool step by step, because rte_pktmbuf_pool_create cannot be told one thing: where addresses on the bus are virtual
  * ones, an object may cross a page. Without it each mbuf takes a 4 KiB page of its own when there are no huge pages; and net_af_xdp, which
  * registers objects x size bytes from the start as the memory that it may use, then loses every frame in the pool's last part.
  */
@@ -7,13 +7,13 @@
 #include <rte_mbuf.h>
 #include <rte_mbuf_pool_ops.h>
 
-#include "dataplane/pool.h"
+#include "dataplane/mbufs.h"
 
-struct rte_mempool *pool_new(const char *name, unsigned int n, unsigned int data_bytes)
+struct rte_mempool *mbufs_new(const char *name, unsigned int n, unsigned int data_bytes)
 {
 	struct rte_pktmbuf_pool_private shape = {.mbuf_data_room_size = (uint16_t)data_bytes};
 	unsigned int flags = rte_eal_iova_mode() == RTE_IOVA_VA ? RTE_MEMPOOL_F_NO_IOVA_CONTIG : 0;
-	struct rte_mempool *pool = rte_mempool_create_empty(name, n, (unsigned int)sizeof(struct rte_mbuf) + data_bytes, POOL_CACHE,
+	struct rte_mempool *pool = rte_mempool_create_empty(name, n, (unsigned int)sizeof(struct rte_mbuf) + data_bytes, MBUFS_CACHE,
 							    sizeof(shape), SOCKET_ID_ANY, flags);
 	if (pool == NULL)
 		return NULL;
@@ -26,7 +26,7 @@ struct rte_mempool *pool_new(const char *name, unsigned int n, unsigned int data
 	return pool;
 }
 
-void pool_free(struct rte_mempool *pool)
+void mbufs_free(struct rte_mempool *pool)
 {
 	rte_mempool_free(pool);
 }

@@ -1,0 +1,104 @@
+/*
+ * disk.c - the simulated log: batches become durable later, in order; sometimes it is slow, sometimes it refuses; a crash loses what is not durable.
+ *
+ * Positions count records. All bytes are kept, so that a shard can be rebuilt from them at any time.
+ */
+#include "sim.h"
+
+static struct disk *disk_of(struct log *log)
+{
+	return CONTAINER_OF(log, struct disk, log);
+}
+
+/* Commits carry unique offsets: remember where each one stands. */
+static void disk_note_offset(struct disk *d, const struct log_entry *e, uint64_t position)
+{
+	struct world *w = d->w;
+	struct record_key key;
+	struct record_offset value;
+	if (!record_key_decode(&key, e->key) || key.kind != RECORD_OFFSET || !record_offset_decode(&value, e->value))
+		return;
+	if (value.offset >= 0 && (uint64_t)value.offset < w->offset_cap)
+		w->offset_position[value.offset] = position;
+}
+
+static uint64_t disk_append(struct log *log, unsigned int shard, const struct log_entry *entries, unsigned int n, int16_t *error, struct now now)
+{
+	struct disk *d = disk_of(log);
+	REQUIRE(d->w, "log-empty-batch", n > 0, "a batch without records");
+	if (now.us < d->fail_until) {
+		*error = d->fail_code;
+		return 0;
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		if (d->len == d->cap) {
+			d->cap = d->cap == 0 ? 256 : d->cap * 2;
+			d->entries = realloc(d->entries, d->cap * sizeof(*d->entries));
+		}
+		struct disk_entry *e = &d->entries[d->len++];
+		e->shard = shard;
+		CHECK(bytes_dup(&e->e.key, entries[i].key) && bytes_dup(&e->e.value, entries[i].value));
+		disk_note_offset(d, &e->e, d->len);
+	}
+	uint64_t delay = rng_one_in(&d->rng, 4) ? 0 : rng_between(&d->rng, 50, 4000);
+	if (now.us < d->slow_until)
+		delay += d->slow_ms * (uint64_t)US_PER_MS;
+	uint64_t at = now.us + delay > d->last_at ? now.us + delay : d->last_at;
+	d->last_at = at;
+	if (d->batch_len == d->batch_cap) {
+		d->batch_cap = d->batch_cap == 0 ? 256 : d->batch_cap * 2;
+		d->batches = realloc(d->batches, d->batch_cap * sizeof(*d->batches));
+	}
+	d->batches[d->batch_len++] = (struct disk_batch){d->len, at};
+	return d->len;
+}
+
+static uint64_t disk_durable(struct log *log)
+{
+	return disk_of(log)->durable;
+}
+
+static uint64_t disk_poll(struct log *log, struct now now)
+{
+	struct disk *d = disk_of(log);
+	while (d->batch_first < d->batch_len && d->batches[d->batch_first].at <= now.us)
+		d->durable = d->batches[d->batch_first++].position;
+	return d->batch_first < d->batch_len ? d->batches[d->batch_first].at : TIME_NEVER;
+}
+
+static void disk_free(struct log *log)
+{
+}
+
+static const struct log_ops disk_ops = {disk_append, disk_durable, disk_poll, disk_free};
+
+void disk_init(struct disk *d, struct world *w)
+{
+	*d = (struct disk){.log.ops = &disk_ops, .w = w, .rng = rng_of(w->plan.seed, 77)};
+}
+
+static void disk_cut(struct disk *d, uint64_t len)
+{
+	while (d->len > len) {
+		struct disk_entry *e = &d->entries[--d->len];
+		bytes_free(&e->e.key);
+		bytes_free(&e->e.value);
+	}
+}
+
+/* What was not reported durable may be there or not, from some batch on. */
+void disk_crash(struct disk *d, struct rng *r)
+{
+	while (d->batch_first < d->batch_len && rng_one_in(r, 2))
+		d->durable = d->batches[d->batch_first++].position;
+	disk_cut(d, d->durable);
+	d->batch_first = d->batch_len = 0;
+	d->last_at = d->fail_until = d->slow_until = 0;
+}
+
+void disk_fini(struct disk *d)
+{
+	disk_cut(d, 0);
+	free(d->entries);
+	free(d->batches);
+}

@@ -1,0 +1,437 @@
+/*
+ * sim.h - a world in one process: the production coordinator (node, sessions, shards, groups) under a simulated clock, network and log, with
+ * clients that behave and clients that do not, everything derived from one seed.
+ *
+ * A run is a plan: a list of actions, each with its time and its own random number, made from the seed (plan.c). Everything between two actions
+ * follows from them: the consumers are state machines with random numbers of their own. So an action can be left out and the others stay what they
+ * are, which is how a failing run is shrunk (shrink.c).
+ *
+ *   plan.c     seed -> settings, consumers, actions          world.c     clock, steps, restart of the server, end of a run
+ *   net.c      connections: delay, loss, half-open, FIN, RST  disk.c      the log: delay, refusal, loss of what is not durable
+ *   consumer.c the real consumer's life                       assignor.c  range, roundrobin, sticky, cooperative-sticky
+ *   rogue.c    stale ids, doubles, garbage                    expect.c    what a request must be answered, from the rules
+ *   watch.c    answers: order, bound, one leader, assignment  audit.c     state: timers, removals, generations, live == replayed
+ *
+ * Invariants are checked where they can be seen first; the first violation ends the process with status SIM_VIOLATION after one line that starts
+ * with its name.
+ */
+#ifndef TEST_SIM_H
+#define TEST_SIM_H
+
+#include "coordinator/group/group.h"
+#include "coordinator/node.h"
+#include "coordinator/session.h"
+#include "coordinator/wire/header.h"
+
+#define SIM_VIOLATION 3
+#define CONSUMERS 12
+#define GROUPS 4
+#define SHARDS 3
+#define TOPICS 3
+#define PARTS 16 /* of all topics together */
+#define CONNS 160
+#define TEXT 72
+#define ACTIONS 400
+#define TICK_SLACK_US 3000 /* a timer is late when it fires later than this behind its millisecond */
+
+/* ---- random numbers: splitmix64 ---- */
+
+struct rng {
+	uint64_t s;
+};
+
+static inline uint64_t rng_next(struct rng *r)
+{
+	uint64_t z = r->s += 0x9e3779b97f4a7c15ull;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+static inline uint32_t rng_below(struct rng *r, uint32_t n)
+{
+	return (uint32_t)((rng_next(r) >> 32) * n >> 32);
+}
+
+static inline uint32_t rng_between(struct rng *r, uint32_t lo, uint32_t hi)
+{
+	return lo + rng_below(r, hi - lo + 1);
+}
+
+static inline bool rng_one_in(struct rng *r, uint32_t n)
+{
+	return rng_below(r, n) == 0;
+}
+
+static inline struct rng rng_of(uint64_t a, uint64_t b)
+{
+	struct rng r = {a * 0xd1342543de82ef95ull + b};
+	rng_next(&r);
+	return r;
+}
+
+/* ---- the plan ---- */
+
+#define ACTION_KINDS(ACTION)                                                \
+	ACTION(START, "consumer starts")                                    \
+	ACTION(STOP, "consumer closes cleanly")                             \
+	ACTION(KILL, "consumer is killed: FIN")                             \
+	ACTION(RESET, "consumer is killed: RST")                            \
+	ACTION(VANISH, "consumer's host is gone without a word")            \
+	ACTION(PAUSE, "consumer is silent for a while")                     \
+	ACTION(LOSE, "consumer's connection is lost")                       \
+	ACTION(RESUBSCRIBE, "consumer changes its subscription")            \
+	ACTION(REJOIN, "consumer joins again without need")                 \
+	ACTION(ROGUE_JOIN, "rogue JoinGroup")                               \
+	ACTION(ROGUE_SYNC, "rogue SyncGroup")                               \
+	ACTION(ROGUE_HEARTBEAT, "rogue Heartbeat")                          \
+	ACTION(ROGUE_LEAVE, "rogue LeaveGroup")                             \
+	ACTION(ROGUE_COMMIT, "rogue OffsetCommit")                          \
+	ACTION(ROGUE_FETCH, "rogue OffsetFetch")                            \
+	ACTION(ROGUE_OTHER, "rogue request of another api")                 \
+	ACTION(ROGUE_CLOSE, "rogue connection ends")                        \
+	ACTION(GARBAGE, "bytes that are no request, or almost one")         \
+	ACTION(LOG_SLOW, "the log is slow for a while")                     \
+	ACTION(LOG_FAIL, "the log refuses for a while")                     \
+	ACTION(NET_SLOW, "the network is slow for a while")                 \
+	ACTION(STALL, "the worker does not run for a while")                \
+	ACTION(RESTART, "the server crashes and recovers from the log")
+
+enum action_kind {
+#define ACTION(name, text) ACT_##name,
+	ACTION_KINDS(ACTION)
+#undef ACTION
+	ACTION_COUNT
+};
+
+struct action {
+	uint64_t at; /* us */
+	enum action_kind kind;
+	uint32_t who; /* consumer or group */
+	uint64_t random;
+};
+
+enum end_kind { END_SILENCE, END_STOP };
+
+struct plan {
+	uint64_t seed;
+	struct group_settings settings;
+	bool clean; /* nobody misbehaves and nothing breaks: stronger checks */
+	enum end_kind end;
+	unsigned int len;
+	struct action actions[ACTIONS];
+};
+
+void plan_make(struct plan *plan, uint64_t seed);
+void plan_print(const struct plan *plan, const bool *keep);
+const char *action_text(enum action_kind kind);
+
+/* ---- connections ---- */
+
+enum wire_kind { WIRE_SYN, WIRE_DATA, WIRE_FIN, WIRE_RST };
+
+struct wire_item {
+	uint64_t at;
+	enum wire_kind kind;
+	uint8_t *p;
+	size_t len;
+};
+
+/* First in, first out; `at` never falls. */
+struct line {
+	struct wire_item *items;
+	unsigned int first, last, cap;
+	uint64_t last_at;
+};
+
+#define EXPECT_ANY INT32_MIN
+#define EXPECT_PARK (INT32_MIN + 1) /* not answered within the call that delivers it, unless the group is formed by it */
+
+struct expect {
+	int32_t code;
+	int32_t generation_least; /* a success must be of this generation or a later one */
+	int32_t generation_exact; /* -1: any */
+	bool immediate;	   /* answered within the call that delivers it */
+	bool log_may_fail; /* 0, or what a refusing log is mapped to */
+	bool durable;	   /* a success needs what was appended for it to be durable */
+};
+
+/* A request that was delivered to the service and is not answered yet. */
+struct asked {
+	int32_t correlation_id;
+	int16_t api, version;
+	bool garbage;
+	uint64_t at, bound;
+	uint64_t step;
+	int group; /* -1: none of ours */
+	char member[TEXT], instance[TEXT];
+	bool has_instance;
+	int32_t generation;
+	struct expect expect;
+	uint64_t position; /* end of the log when the call that delivered it returned */
+	int64_t offsets[PARTS];	/* OffsetCommit: what is committed; -1: not */
+	uint64_t least[PARTS];	/* OffsetFetch: log positions that must be visible */
+};
+
+#define ASKED 128
+
+struct conn {
+	struct channel ch;
+	struct world *w;
+	int owner; /* consumer; -1: rogue */
+	bool garbage;
+	unsigned int number;
+	struct rng rng;
+	struct line up, down, rx;
+	bool client_open;
+	int32_t correlation_id; /* of the client's last request */
+	void *session;
+	bool held, fin_in, eof, drained, want_close, want_abort, server_closed, aborted;
+	uint64_t server_at; /* when the worker's loop looks at it */
+	uint64_t dead_at;   /* when keepalive finds out that the client is gone */
+	uint32_t addr;
+	struct asked asked[ASKED];
+	unsigned int asked_first, asked_len;
+	struct asked *in_call; /* being delivered and not answered yet */
+	struct candidate *new_candidate;
+	bool must_abort;
+	struct { int32_t correlation_id; int16_t api, version; } sent[ASKED]; /* the client's view */
+	unsigned int sent_first, sent_len;
+};
+
+struct conn *conn_open(struct world *w, int owner, uint64_t salt);
+/* Returns the correlation id; -1: no room, nothing sent. */
+int32_t conn_request(struct conn *c, int16_t api, int16_t version, struct bytes client_id, const void *request);
+void conn_bytes(struct conn *c, const void *p, size_t len); /* raw frame */
+void conn_fin(struct conn *c);	  /* client closes */
+void conn_rst(struct conn *c);	  /* client resets */
+void conn_vanish(struct conn *c); /* the client is gone, nobody is told */
+void conn_half_open(struct conn *c); /* the server loses it, the client is not told */
+uint64_t conn_due(const struct conn *c);
+void conn_step(struct conn *c);
+void conn_server_lost(struct conn *c); /* crash of the server */
+void conn_free(struct conn *c);
+bool conn_finished(const struct conn *c);
+
+/* ---- the log ---- */
+
+struct disk_entry {
+	struct log_entry e;
+	unsigned int shard;
+};
+
+struct disk_batch {
+	uint64_t position, at;
+};
+
+struct disk {
+	struct log log;
+	struct world *w;
+	struct rng rng;
+	struct disk_entry *entries;
+	uint64_t len, cap, durable;
+	struct disk_batch *batches;
+	unsigned int batch_first, batch_len, batch_cap;
+	uint64_t slow_until, fail_until;
+	uint32_t slow_ms;
+	int16_t fail_code;
+	uint64_t last_at;
+};
+
+void disk_init(struct disk *d, struct world *w);
+void disk_fini(struct disk *d);
+void disk_crash(struct disk *d, struct rng *r);
+
+/* ---- consumers ---- */
+
+enum consumer_state { OFF, CONNECTING, FINDING, JOINING, COMPUTING, SYNCING, FETCHING, STABLE, BACKOFF, FATAL };
+enum assignor { RANGE, ROUNDROBIN, STICKY, COOPERATIVE, ASSIGNORS };
+
+struct consumer {
+	struct world *w;
+	int index, group;
+	bool used;
+	char client_id[24], instance[24];
+	bool is_static, leaves, commits_before_join, beats_while_joining;
+	int32_t session_ms, rebalance_ms, beat_ms, commit_ms;
+	int16_t v_join, v_sync, v_beat, v_leave, v_commit, v_fetch, v_find;
+	enum assignor assignors[ASSIGNORS];
+	unsigned int assignors_len;
+	uint32_t topics; /* bit per topic */
+	/* life */
+	struct rng rng;
+	uint64_t conns;
+	enum consumer_state state;
+	struct conn *conn;
+	char member[TEXT];
+	int32_t generation;
+	char protocol[32];
+	bool leads, skip, again;
+	uint32_t owned;	   /* partitions */
+	bool owned_marked; /* the assignment carries our leader's mark */
+	uint64_t mark;
+	uint64_t wake, beat_at, commit_at, paused_until;
+	struct { int32_t correlation_id; int16_t api, version; uint64_t until; int32_t generation; } open[4];
+	unsigned int open_len;
+	uint8_t *plan; /* leader: the encoded sync request's assignments */
+	struct {
+		char id[TEXT];
+		uint32_t parts;
+	} computed[64];
+	unsigned int computed_len;
+	int16_t rejoin_after; /* reason */
+	uint64_t stable_since;
+};
+
+void consumer_act(struct consumer *c, const struct action *a);
+void consumer_wake(struct consumer *c);
+void consumer_answer(struct consumer *c, struct conn *conn, int32_t correlation_id, int16_t api, int16_t version, struct bytes body);
+void consumer_lost(struct consumer *c, struct conn *conn);
+uint64_t consumer_due(const struct consumer *c);
+
+struct assign_member {
+	char id[TEXT];
+	uint32_t topics, owned, got;
+};
+const char *assignor_name(enum assignor a);
+void assign(enum assignor a, struct assign_member *members, unsigned int n);
+uint32_t topic_parts(unsigned int topic); /* bit per partition */
+unsigned int part_topic(unsigned int part);
+int32_t part_index(unsigned int part);
+extern const char *const topic_names[TOPICS];
+extern const int32_t topic_sizes[TOPICS];
+
+/* ---- misbehaving clients ---- */
+
+void rogue_act(struct world *w, const struct action *a);
+
+/* ---- checks ---- */
+
+struct candidate {
+	uint64_t position; /* of its record */
+	unsigned int len;
+	struct {
+		char id[TEXT];
+		struct bytes bytes; /* malloc */
+	} list[64];
+};
+
+/* What is known of one generation. */
+struct epoch {
+	int32_t generation; /* 0: unused */
+	char leader[TEXT], protocol[32];
+	struct candidate *candidates[4];
+	unsigned int candidates_len;
+	uint32_t mask; /* candidates that agree with all answers so far */
+};
+
+#define EPOCHS 6
+
+struct shadow {
+	uint64_t tag;
+	char id[TEXT], instance[TEXT];
+	bool is_static, is_new, unnamed, parked_join, parked_sync, unsynced;
+	int32_t session_ms;
+	uint64_t since, life_until; /* not to be expired before */
+	bool seen;
+};
+
+struct shadows {
+	struct group *group;
+	enum group_state state;
+	int32_t generation;
+	uint64_t preparing_since, preparing_until, completing_since;
+	int64_t timeout_at_completing;
+	bool initial;
+	unsigned int len;
+	struct shadow list[128];
+};
+
+/* What this step is about, for the audit of removals. */
+struct step {
+	int group;
+	int16_t api;
+	int code;	 /* of the answer to the request that was delivered; EXPECT_ANY: none yet */
+	bool all_left;	 /* LeaveGroup: everybody named in `named` */
+	bool closes;	 /* a connection ended */
+	char named[32][TEXT];
+	unsigned int named_len;
+};
+
+struct world {
+	struct plan plan;
+	const bool *keep;
+	unsigned int next_action;
+	struct now now;
+	struct stats stats;
+	struct image *image;
+	struct node *node;
+	struct disk disk;
+	struct conn *conns[CONNS];
+	unsigned int conns_len, conns_made;
+	struct consumer consumers[CONSUMERS];
+	struct conn *rogues[4];
+	struct rng rogue_rng;
+	char stale[16][TEXT];
+	unsigned int stale_next;
+	char group_ids[GROUPS][16];
+	struct bytes group_id[GROUPS];
+	char probes[SHARDS][16];
+	int64_t largest_timeout_ms[GROUPS + 1]; /* rebalance timeout ever asked for; the last: of any other group */
+	uint64_t tick_at;
+	uint32_t idle_rounds;
+	uint64_t stalled_until, net_slow_until;
+	uint32_t net_slow_ms;
+	bool draining, stopping;
+	uint64_t steps, requests, answers, restarts;
+	uint64_t hash;
+	struct step step;
+	struct epoch epochs[GROUPS][EPOCHS];
+	struct shadows shadows[GROUPS];
+	struct shard *replicas[SHARDS];
+	struct stats replica_stats;
+	uint64_t replayed;
+	uint64_t in_members; /* parked requests that members point to; scratch of audit.c */
+	int64_t next_offset;
+	uint64_t *offset_position; /* log position of the commit with this offset value */
+	size_t offset_cap;
+	int64_t acked[GROUPS][PARTS]; /* offset last answered as stored */
+	uint64_t successes[ACTION_COUNT];
+	uint64_t stable_assignments;
+	bool trace;
+	uint8_t arena_block[1 << 18];
+	struct arena arena;
+};
+
+void world_run(struct world *w, uint64_t seed, const bool *keep, bool trace);
+struct shard *world_shard(struct world *w, int group);
+struct shard *world_shard_number(struct world *w, unsigned int number);
+int world_group(const struct world *w, struct bytes id);
+void fail(struct world *w, const char *name, const char *format, ...) PRINTF_LIKE(3, 4) __attribute__((noreturn));
+void trace(struct world *w, const char *format, ...) PRINTF_LIKE(2, 3);
+void text_of(char out[TEXT], struct bytes b);
+
+struct expect expect_request(struct world *w, const struct conn *c, const struct asked *a, const void *in);
+
+void watch_delivered(struct conn *c, const uint8_t *p, size_t len);
+void watch_returned(struct conn *c, enum service_verdict verdict);
+void watch_answer(struct conn *c, const uint8_t *p, size_t len);
+void watch_closed(struct conn *c);
+void watch_bounds(struct world *w);
+void watch_restart(struct world *w);
+void watch_fini(struct world *w);
+
+void audit_step(struct world *w);
+void audit_deep(struct world *w);
+void audit_restart(struct world *w);
+void audit_end(struct world *w);
+void audit_fini(struct world *w);
+void audit_life(struct world *w, int group, const char *member);
+
+#define REQUIRE(w, name, cond, ...)                         \
+	do {                                                \
+		if (unlikely(!(cond)))                      \
+			fail((w), (name), __VA_ARGS__);     \
+	} while (0)
+
+#endif
