@@ -1,5 +1,5 @@
 /*
- * heartbeat.c - layouts, as Kafka's protocol guide has them for these versions (the heartbeat is a flexible version, the other two are not).
+ * heartbeat.c - layouts in these versions; the heartbeat's is a flexible one, the other two are not.
  *
  *   answer to a heartbeat:  correlation i32, tags 0, throttle i32, error i16, tags 0
  *   answer to a sync:       correlation i32, throttle i32, error i16, assignment bytes

@@ -21,7 +21,18 @@
 #define REST_US (300ull * US_PER_MS) /* before the calibration, and its length */
 #define PULSE_US (200ull * US_PER_MS) /* between heartbeats of those who wait for others to join */
 
-enum load_phase { LOAD_RESTING, LOAD_CALIBRATING, LOAD_CONNECTING, LOAD_JOINING, LOAD_SETTLING, LOAD_WARMING, LOAD_MEASURING, LOAD_DONE, LOAD_FAILED };
+/* In this order. */
+enum load_phase {
+	LOAD_RESTING,
+	LOAD_CALIBRATING,
+	LOAD_CONNECTING,
+	LOAD_JOINING,
+	LOAD_SETTLING,
+	LOAD_WARMING,
+	LOAD_MEASURING,
+	LOAD_DONE,
+	LOAD_FAILED,
+};
 enum member_state { MEMBER_IDLE, MEMBER_JOINING, MEMBER_SYNCING, MEMBER_READY };
 
 struct load_member {
@@ -45,7 +56,7 @@ struct load {
 	const char *why;
 	int error;
 
-	uint64_t answers, late, waited_us, waited_max_us;
+	uint64_t answers, late, waited_us;
 	uint64_t began_us, ended_us, rebalances;
 	struct usage idle_before, idle_after, empty, full, before, after;
 	uint8_t out[HEARTBEAT_FRAME_MAX];
@@ -233,11 +244,8 @@ static void heartbeat_answered(struct load *load, struct load_member *m, const u
 		return;
 	}
 	if (likely(load->phase == LOAD_MEASURING)) {
-		uint64_t waited = now_us - m->sent_us;
 		load->answers++;
-		load->waited_us += waited;
-		if (waited > load->waited_max_us)
-			load->waited_max_us = waited;
+		load->waited_us += now_us - m->sent_us;
 	} else if (load->phase == LOAD_SETTLING && !m->settled) {
 		m->settled = true;
 		load->settled++;
@@ -285,7 +293,8 @@ static void start_joining(struct load *load, uint64_t now_us)
 			send_join(load, m);
 			continue;
 		}
-		m->hb.id_len = (unsigned int)snprintf((char *)m->hb.id, sizeof(m->hb.id), "%s-%08x-0000-4000-8000-%012x", m->hb.client_id, i, i);
+		m->hb.id_len = (unsigned int)snprintf((char *)m->hb.id, sizeof(m->hb.id), "%s-%08x-0000-4000-8000-%012x",
+						      m->hb.client_id, i, i);
 		m->hb.generation = 1;
 		become_ready(load, m);
 	}
@@ -407,23 +416,30 @@ bool load_ended(const struct load *load)
 	return load->phase >= LOAD_DONE;
 }
 
+static void report_server(const struct load *load, double seconds, double answers)
+{
+	double cpu_s = load->after.cpu_s - load->before.cpu_s;
+	double bytes = (double)load->full.rss - (double)load->empty.rss;
+	printf(", \"idle_worker_ns\": %" PRIu64 ", \"worker_ns\": %" PRIu64, load->idle_after.cpu_ns - load->idle_before.cpu_ns,
+	       load->after.cpu_ns - load->before.cpu_ns);
+	printf(", \"server_cpu_us_per_request\": %.2f, \"server_cpu_share\": %.3f", cpu_s * US_PER_S / answers, cpu_s / seconds);
+	printf(", \"server_bytes_per_member\": %.0f, \"server_bytes_at_rest\": %" PRIu64, bytes / load->cfg.connections, load->empty.rss);
+}
+
 int load_report(const struct load *load)
 {
 	if (load->phase != LOAD_DONE) {
-		fprintf(stderr, "bench: %s (error %d, %u of %u connected, %u ready)\n", load->why == NULL ? "stopped" : load->why, load->error, load->opened,
-			load->cfg.connections, load->ready);
+		fprintf(stderr, "bench: %s (error %d, %u of %u connected, %u ready)\n", load->why == NULL ? "stopped" : load->why,
+			load->error, load->opened, load->cfg.connections, load->ready);
 		return EXIT_FAILURE;
 	}
 	double seconds = (double)(load->ended_us - load->began_us) / US_PER_S, answers = (double)load->answers;
-	printf("{\"load\": \"%s\", \"connections\": %u, \"group_size\": %u, \"seconds\": %.3f, \"requests\": %" PRIu64 ", \"per_second\": %.0f, "
-	       "\"mean_round_trip_us\": %.1f, \"late\": %" PRIu64 ", \"rebalances\": %" PRIu64,
-	       load->cfg.interval_us == 0 ? "closed loop" : "sparse", load->cfg.connections, load->cfg.group_size, seconds, load->answers,
+	printf("{\"load\": \"%s\", \"connections\": %u, \"group_size\": %u, \"seconds\": %.3f, \"requests\": %" PRIu64,
+	       load->cfg.interval_us == 0 ? "closed loop" : "sparse", load->cfg.connections, load->cfg.group_size, seconds, load->answers);
+	printf(", \"per_second\": %.0f, \"mean_round_trip_us\": %.1f, \"late\": %" PRIu64 ", \"rebalances\": %" PRIu64,
 	       answers / seconds, (double)load->waited_us / answers, load->late, load->rebalances);
 	if (load->cfg.server != 0)
-		printf(", \"idle_worker_ns\": %" PRIu64 ", \"worker_ns\": %" PRIu64 ", \"server_cpu_us_per_request\": %.2f, \"server_cpu_share\": %.3f, \"server_bytes_per_member\": %.0f, \"server_bytes_at_rest\": %" PRIu64,
-		       load->idle_after.cpu_ns - load->idle_before.cpu_ns, load->after.cpu_ns - load->before.cpu_ns,
-		       (load->after.cpu_s - load->before.cpu_s) * US_PER_S / answers, (load->after.cpu_s - load->before.cpu_s) / seconds,
-		       ((double)load->full.rss - (double)load->empty.rss) / load->cfg.connections, load->empty.rss);
+		report_server(load, seconds, answers);
 	printf("}\n");
 	return EXIT_SUCCESS;
 }

@@ -1,11 +1,13 @@
 /*
  * load.h - the load generator without its transport: members that join for real, settle, and then heartbeat while it measures.
  *
- * Phases: for closed loops, a moment without any request, which tells what a spinning server's empty rounds cost; all connections open; all members join and sync, and those that are told of a rebalance join again, until one whole pass of
+ * Phases: for closed loops, a moment without any request, which tells what a spinning server's empty rounds cost; all
+ * connections open; all members join and sync, and those that are told of a rebalance join again, until one whole pass of
  * heartbeats was answered without error; a warm-up; the measured time; done. Every answer is checked (correlation id, error 0).
  *
- * Two shapes of load. Closed loop: each member sends its next heartbeat when the last one is answered, which finds the rate that a server reaches, and
- * says nothing about latency under a given load. Sparse: each member sends one per interval, spread evenly, whatever the answers do.
+ * Two shapes of load. Closed loop: each member sends its next heartbeat when the last one is answered, which finds the rate
+ * that a server reaches, and says nothing about latency under a given load. Sparse: each member sends one per interval,
+ * spread evenly, whatever the answers do.
  *
  * A run ends by itself: each phase has a bounded time.
  */
@@ -22,8 +24,8 @@ struct load_config {
 	uint64_t interval_us;	 /* sparse: between two heartbeats of a member; 0: closed loop */
 	uint64_t measure_us;
 	/*
-	 * Whose CPU time and memory is read, and who is asked for its counters (SIGUSR1) at both ends of the moment of rest and of the measured time;
-	 * 0: nobody.
+	 * Whose CPU time and memory is read, and who is asked for its counters (SIGUSR1) at both ends of the moment of rest
+	 * and of the measured time; 0: nobody.
 	 */
 	pid_t server;
 };
@@ -34,7 +36,10 @@ struct load_member;
 /* Sends bytes over the connection that load_opened was given. */
 typedef void load_send(void *connection, const uint8_t *p, size_t len);
 
-/* Reads --connections --group-size --interval-ms --seconds --server-pid; other options are left to `other`, which returns false to refuse. */
+/*
+ * Reads --connections --group-size --interval-ms --seconds --server-pid; other options are left to `other`, which returns
+ * false to refuse.
+ */
 bool load_options(struct load_config *cfg, int argc, char **argv, bool (*other)(void *arg, const char *name, const char *value), void *arg);
 
 /* NULL: no memory. */

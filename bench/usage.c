@@ -1,6 +1,6 @@
 /*
- * usage.c - reads /proc/PID/stat (behind the name, which ends with the last bracket, field 3 is the state, 14 and 15 the times, 24 the resident
- * pages) and /proc/PID/schedstat (nanoseconds on a CPU first).
+ * usage.c - reads /proc/PID/stat (behind the name, which ends with the last bracket, field 3 is the state, 14 and 15 the
+ * times, 24 the resident pages) and /proc/PID/schedstat (nanoseconds on a CPU first).
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -25,8 +25,9 @@ struct usage usage_read(pid_t pid)
 	long rss;
 	FILE *f = open_proc(pid, "stat");
 	const char *at = f == NULL || fgets(line, sizeof(line), f) == NULL ? NULL : strrchr(line, ')');
-	if (at != NULL && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d %*d %*u %*u %ld", &user, &sys,
-				 &rss) == 3) {
+	if (at != NULL && sscanf(at + 1,
+				 " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d %*d %*u %*u %ld",
+				 &user, &sys, &rss) == 3) {
 		u.cpu_s = (double)(user + sys) / (double)sysconf(_SC_CLK_TCK);
 		u.rss = (uint64_t)rss * (uint64_t)sysconf(_SC_PAGESIZE);
 	}

@@ -6,9 +6,11 @@
  *                    +----------------------- no answer after ARP_TRIES -----------------------+--> FREE
  *
  * Invariants:
- *  1. An answer is believed only while its entry is ASKING or VERIFYING; a request to us may fill an ASKING or FREE entry and confirm
- *     a KNOWN one with the same MAC. Nothing unasked ever changes the MAC of a known neighbour: a contradiction makes us ask.
- *  2. `asking` lists exactly the entries that are ASKING or VERIFYING; only those have deadlines, and only ASKING ones hold a packet.
+ *  1. An answer is believed only while its entry is ASKING or VERIFYING; a request to us may fill an ASKING or FREE
+ *     entry and confirm a KNOWN one with the same MAC. Nothing unasked ever changes the MAC of a known neighbour: a
+ *     contradiction makes us ask.
+ *  2. `asking` lists exactly the entries that are ASKING or VERIFYING; only those have deadlines, and only ASKING ones
+ *     hold a packet.
  *  3. Requests of others never evict: only our own need (arp_hold) replaces the entry that was used longest ago.
  */
 #include <rte_byteorder.h>

@@ -1,7 +1,8 @@
 /*
  * arp.h - ARP (RFC 826, RFC 1122 2.3.2, RFC 5227): which MAC address a neighbour has.
  *
- * No device, no mbuf, no clock: packets go out through `struct arp_ops`, and what waits for an answer is an opaque pointer of the owner.
+ * No device, no mbuf, no clock: packets go out through `struct arp_ops`, and what waits for an answer is an opaque
+ * pointer of the owner.
  */
 #ifndef DATAPLANE_ARP_H
 #define DATAPLANE_ARP_H
@@ -28,7 +29,10 @@ struct arp_ops {
 	void (*drop)(void *ctx, void *packet);
 };
 
-/* NULL when memory is missing. `self`, `ops`, `ctx` and `stats` belong to the caller and outlive it. `secret` keys the table. */
+/*
+ * NULL when memory is missing. `self`, `ops`, `ctx` and `stats` belong to the caller and outlive it. `secret` keys the
+ * table.
+ */
 struct arp *arp_new(const struct ipv4_self *self, const uint8_t mac[6], uint64_t secret, const struct arp_ops *ops, void *ctx,
 		    struct stats *stats);
 /* Drops what waits. */

@@ -1,5 +1,6 @@
 /*
- * dataplane.c - what the program calls: starts EAL, port and workers in that order, and takes them down in the opposite one.
+ * dataplane.c - what the program calls: starts EAL, port and workers in that order, and takes them down in the opposite
+ * one.
  *
  * Worker n runs on lcore n; worker 0 is the thread that calls dataplane_run.
  */
@@ -37,8 +38,7 @@ static bool make_pools(struct dataplane *dp, char *err, size_t err_len)
 		snprintf(name, sizeof(name), "mbufs%u", w);
 		dp->pools[w] = mbufs_new(name, n, port_mbuf_bytes(dp->cfg.mtu));
 		if (dp->pools[w] == NULL) {
-			snprintf(err, err_len, "no memory for %u mbufs of worker %u; lower rx.descriptors or tx.descriptors, or give DPDK more memory (eal.extra)",
-				 n, w);
+			snprintf(err, err_len, "no memory for %u mbufs of worker %u; lower rx.descriptors or tx.descriptors", n, w);
 			return false;
 		}
 	}

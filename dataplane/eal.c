@@ -4,8 +4,9 @@
  *   huge pages   --in-memory                             nothing is left behind in hugetlbfs or /var/run
  *   without      --no-huge -m MIB --no-shconf            22.11 refuses --in-memory together with --no-huge
  *
- * EAL and the drivers log through a stream of ours: silent while they start and stop, so that harmless remarks (a TAP that could not add
- * a multiq qdisc) do not alarm anybody; the first real complaint becomes the reason in our own error line.
+ * EAL and the drivers log through a stream of ours: silent while they start and stop, so that harmless remarks (a TAP
+ * that could not add a multiq qdisc) do not alarm anybody; the first real complaint becomes the reason in our own error
+ * line.
  */
 #define _GNU_SOURCE /* fopencookie, CPU sets */
 #include <errno.h>
@@ -73,7 +74,8 @@ static bool add_lcores(struct eal *eal, const struct dataplane_config *cfg)
 	cpu_set_t allowed;
 	if (cfg->cpu >= 0) {
 		for (unsigned int w = 0; w < cfg->workers && used < sizeof(list); w++)
-			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%u@%u", w == 0 ? "" : ",", w, (unsigned int)cfg->cpu + w);
+			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%u@%u", w == 0 ? "" : ",", w,
+						 (unsigned int)cfg->cpu + w);
 		return used < sizeof(list) && add(eal, "--lcores=%s", list);
 	}
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
@@ -95,7 +97,8 @@ bool eal_arguments(struct eal *eal, const struct dataplane_config *cfg, bool hug
 	if (huge)
 		ok = ok && add(eal, "--in-memory");
 	else
-		ok = ok && add(eal, "--no-huge") && add(eal, "-m") && add(eal, "%zu", (dpdk_bytes + MIB - 1) / MIB) && add(eal, "--no-shconf");
+		ok = ok && add(eal, "--no-huge") && add(eal, "--no-shconf") && add(eal, "-m") &&
+		     add(eal, "%zu", (dpdk_bytes + MIB - 1) / MIB);
 	if (is_pci_address(cfg->device))
 		ok = ok && add(eal, "-a") && add(eal, "%s", cfg->device);
 	else
@@ -169,8 +172,8 @@ static bool check_device(const struct dataplane_config *cfg, char *err, size_t e
 	char name[IF_NAMESIZE];
 	bool on_interface = is_kind(cfg, "net_af_packet") || is_kind(cfg, "net_af_xdp");
 	if (is_kind(cfg, "net_tap") && access("/dev/net/tun", F_OK) != 0) {
-		snprintf(err, err_len, "device %s: /dev/net/tun is missing; load the kernel's module (modprobe tun), or give it to the container",
-			 cfg->device);
+		snprintf(err, err_len, "device %s: /dev/net/tun is missing; load the kernel's module (modprobe tun), "
+			 "or give it to the container", cfg->device);
 		return false;
 	}
 	if ((is_kind(cfg, "net_tap") || on_interface) && geteuid() != 0) {
@@ -183,14 +186,16 @@ static bool check_device(const struct dataplane_config *cfg, char *err, size_t e
 		return false;
 	}
 	if (on_interface && if_nametoindex(name) == 0) {
-		snprintf(err, err_len, "device %s: there is no interface %s here; create it first (ip link add ... type veth)", cfg->device, name);
+		snprintf(err, err_len, "device %s: there is no interface %s here; create it first (ip link add ... type veth)",
+			 cfg->device, name);
 		return false;
 	}
 	return true;
 }
 
 /* Chooses between huge and small pages. False: neither has room. */
-static bool choose_pages(struct eal *eal, const struct dataplane_config *cfg, const struct eal_memory *need, char *err, size_t err_len)
+static bool choose_pages(struct eal *eal, const struct dataplane_config *cfg, const struct eal_memory *need, char *err,
+			 size_t err_len)
 {
 	size_t huge = cfg->huge_pages ? memory_huge_free() : 0, available = memory_available();
 	eal->huge = huge >= need->dpdk;
@@ -201,8 +206,9 @@ static bool choose_pages(struct eal *eal, const struct dataplane_config *cfg, co
 	}
 	if (!eal->huge && cfg->huge_pages)
 		fprintf(stderr,
-			"muster: warning: %zu MiB of huge pages are wanted and %zu MiB are free: running on 4 KiB pages, which costs address-translation misses "
-			"under load and rules out most network cards (reserve some: sysctl vm.nr_hugepages=%zu)\n",
+			"muster: warning: %zu MiB of huge pages are wanted and %zu MiB are free: running on 4 KiB pages, which "
+			"costs address-translation misses under load and rules out most network cards (reserve some: sysctl "
+			"vm.nr_hugepages=%zu)\n",
 			(need->dpdk + MIB - 1) / MIB, huge / MIB, (need->dpdk + 2 * MIB - 1) / (2 * MIB));
 	return true;
 }

@@ -30,15 +30,17 @@ struct eal_memory {
 };
 
 /*
- * Writes the argument list for `cfg` into eal->argv, as eal_start does. `huge`: run on huge pages; otherwise EAL gets `dpdk_bytes`
- * of small ones. False: it does not fit.
+ * Writes the argument list for `cfg` into eal->argv, as eal_start does. `huge`: run on huge pages; otherwise EAL gets
+ * `dpdk_bytes` of small ones. False: it does not fit.
  */
 bool eal_arguments(struct eal *eal, const struct dataplane_config *cfg, bool huge, size_t dpdk_bytes);
 
 /* Starts EAL with the device. False: one line in err. At most one warning line (no huge pages) goes to stderr. */
 bool eal_start(struct eal *eal, const struct dataplane_config *cfg, const struct eal_memory *need, char *err, size_t err_len);
 
-/* The first thing that EAL or a driver complained about since the start or eal_forget, as ": text"; empty when nothing. */
+/*
+ * The first thing that EAL or a driver complained about since the start or eal_forget, as ": text"; empty when nothing.
+ */
 void eal_complaint(const struct eal *eal, char *out, size_t out_len);
 void eal_forget(struct eal *eal);
 

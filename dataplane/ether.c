@@ -1,7 +1,8 @@
 /*
  * ether.c - sorts received frames by destination and type.
  *
- * Layout: destination (6), source (6), type (2), payload. VLAN tags are not spoken; a tagged frame is "of another type".
+ * Layout: destination (6), source (6), type (2), payload. VLAN tags are not spoken; a tagged frame is "of another
+ * type".
  */
 #include "dataplane/ether.h"
 

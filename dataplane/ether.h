@@ -1,7 +1,8 @@
 /*
  * ether.h - Ethernet II frames: which layer a received frame goes to, and the header of one to send.
  *
- * Invariant: a frame is handed on only when it is addressed to us, or is an ARP broadcast; everything else is counted and dropped.
+ * Invariant: a frame is handed on only when it is addressed to us, or is an ARP broadcast; everything else is counted
+ * and dropped.
  */
 #ifndef DATAPLANE_ETHER_H
 #define DATAPLANE_ETHER_H

@@ -1,8 +1,8 @@
 /*
  * flow.c - the connection table over rte_hash.
  *
- * The key is struct tcp_tuple as it is; it has no padding. jhash with a random start value, so that nobody who picks ports can
- * aim at one bucket. The extendable table takes every entry up to the limit, whatever the hash does.
+ * The key is struct tcp_tuple as it is; it has no padding. jhash with a random start value, so that nobody who picks
+ * ports can aim at one bucket. The extendable table takes every entry up to the limit, whatever the hash does.
  */
 #include <rte_hash.h>
 #include <rte_jhash.h>
@@ -11,7 +11,10 @@
 #include "dataplane/flow.h"
 #include "muster/check.h"
 
-/* Per entry, generously: key with data (32 bytes), its share of two buckets' tables (2 x 16), free-slot rings (2 x 4), rounding up to a power of two. */
+/*
+ * Per entry, generously: key with data (32 bytes), its share of two buckets' tables (2 x 16), free-slot rings (2 x 4),
+ * rounding up to a power of two.
+ */
 #define BYTES_PER_ENTRY 160u
 
 _Static_assert(sizeof(struct tcp_tuple) == 12, "the key must have no padding");

@@ -20,7 +20,10 @@ bool flow_add(struct flow *flow, struct tcp_conn *conn);
 void flow_remove(struct flow *flow, const struct tcp_conn *conn);
 struct tcp_conn *flow_find(const struct flow *flow, const struct tcp_tuple *tuple);
 
-/* Looks up n <= FLOW_BULK_MAX tuples at once; out[i] is NULL where there is none. Prefetches the hash's memory in passes. */
+/*
+ * Looks up n <= FLOW_BULK_MAX tuples at once; out[i] is NULL where there is none. Prefetches the hash's memory in
+ * passes.
+ */
 void flow_find_bulk(const struct flow *flow, const struct tcp_tuple *const tuples[], unsigned int n, struct tcp_conn *out[]);
 
 /* Changes with every add and remove: results of a lookup made under another value must be looked up again. */

@@ -1,12 +1,15 @@
 /*
  * frame.c - framing, holds and ends of connections.
  *
- * A frame that lies whole in the bytes TCP delivers is handed on in place; what is left is kept in the connection's buffer (frame_buffer.c).
+ * A frame that lies whole in the bytes TCP delivers is handed on in place; what is left is kept in the connection's
+ * buffer (frame_buffer.c).
  *
  * Invariants:
  *  1. Frames are delivered in order: while anything complete is kept, new bytes queue up behind it.
- *  2. Outside of this file's functions the kept bytes are either a proper beginning of one frame, or delivery is stopped, or READY is set.
- *  3. `closed` of the service is called exactly once after `opened`, and only out of TCP's own `closed`; channel calls only set flags.
+ *  2. Outside of this file's functions the kept bytes are either a proper beginning of one frame, or delivery is
+ *     stopped, or READY is set.
+ *  3. `closed` of the service is called exactly once after `opened`, and only out of TCP's own `closed`; channel calls
+ *     only set flags.
  *  4. A connection is in the ready list when READY is set; only frames_poll takes it out, or its end.
  */
 #include <stdlib.h>
@@ -46,7 +49,10 @@ static void deliver(struct frame_conn *fc, const uint8_t *p, size_t len, struct 
 		fc->flags |= HELD;
 }
 
-/* Delivers whole frames from the `len` bytes at `p` until delivery stops or the budget is used up; returns the bytes they took. */
+/*
+ * Delivers whole frames from the `len` bytes at `p` until delivery stops or the budget is used up; returns the bytes
+ * they took.
+ */
 static size_t cut(struct frame_conn *fc, const uint8_t *p, size_t len, unsigned int *budget, struct now now)
 {
 	size_t used = 0;
@@ -64,8 +70,9 @@ static size_t cut(struct frame_conn *fc, const uint8_t *p, size_t len, unsigned 
 
 static void cut_kept(struct frame_conn *fc, unsigned int *budget, struct now now)
 {
-	size_t used = cut(fc, fc->buf + fc->start, kept(fc), budget, now);
-	frame_buffer_advance(fc, used);
+	if (kept(fc) == 0)
+		return;
+	frame_buffer_advance(fc, cut(fc, fc->buf + fc->start, kept(fc), budget, now));
 }
 
 /* Bytes that the frame at the front of the kept ones still lacks: first to know its length, then to be whole. */
@@ -273,18 +280,19 @@ static void timer_fire(struct wheel_timer *timer, void *arg)
 		arm(fc, next);
 }
 
+/* Once each: an abort may still follow a close. */
 static void finish(struct frame_conn *fc, struct now now)
 {
-	if ((fc->flags & ENDED) != 0 && (fc->flags & ABORTING) == 0)
+	unsigned int end = (fc->flags & ABORTING) != 0 ? RST_ASKED : FIN_ASKED;
+	if ((fc->flags & (end | RST_ASKED)) != 0)
 		return;
-	bool first = (fc->flags & ENDED) == 0;
-	fc->flags |= ENDED;
+	fc->flags |= end;
 	frame_buffer_release(fc, fc->held);
 	frame_buffer_drop(fc);
 	wheel_remove(&fc->timer);
-	if ((fc->flags & ABORTING) != 0)
+	if (end == RST_ASKED)
 		tcp_abort(fc->conn);
-	else if (first)
+	else
 		tcp_close(fc->conn, now);
 }
 

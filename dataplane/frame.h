@@ -1,9 +1,9 @@
 /*
- * frame.h - cuts the byte streams of a worker's connections into frames (int32 length, then that many bytes) and hands them
- * to the service; the dataplane's side of the seam in muster/service.h.
+ * frame.h - cuts the byte streams of a worker's connections into frames (int32 length, then that many bytes) and hands
+ * them to the service; the dataplane's side of the seam in muster/service.h.
  *
- * Knows TCP by dataplane/tcp/tcp.h alone: no device, no clock. The worker forwards TCP's events here and calls frames_poll once
- * per round; what the service asks of a channel is marked at once and done there.
+ * Knows TCP by dataplane/tcp/tcp.h alone: no device, no clock. The worker forwards TCP's events here and calls
+ * frames_poll once per round; what the service asks of a channel is marked at once and done there.
  */
 #ifndef DATAPLANE_FRAME_H
 #define DATAPLANE_FRAME_H
@@ -39,8 +39,8 @@ void frames_sendable(struct frames *frames, struct tcp_conn *conn, struct now no
 void frames_closed(struct frames *frames, struct tcp_conn *conn, enum tcp_end how, struct now now);
 
 /*
- * Does what was marked: ends of holds, closes and aborts, and closes idle and slow peers; looks at no more than `budget` connections.
- * Returns the number looked at. The answers that the service gives wait for the next tcp_flush.
+ * Does what was marked: ends of holds, closes and aborts, and closes idle and slow peers; looks at no more than
+ * `budget` connections. Returns the number looked at. The answers that the service gives wait for the next tcp_flush.
  */
 unsigned int frames_poll(struct frames *frames, unsigned int budget, struct now now);
 /* Monotonic microsecond at which frames_poll must be called at the latest: 0 when work is marked. */

@@ -5,10 +5,11 @@
  *         0             start                                                    end      cap
  *
  * Invariants:
- *  1. It grows with the bytes that have arrived, at most to double of them, never by a claimed length alone; all buffers together
- *     stay below memory_bytes, and a connection that would need more is aborted.
- *  2. `held` is what was reported with tcp_hold and not released: bytes that arrived while delivery was stopped, so the window bounds them.
- *     Bytes of a partial frame that may go on are not held, or a frame longer than the window could never complete.
+ *  1. It grows with the bytes that have arrived, at most to double of them, never by a claimed length alone; all
+ *     buffers together stay below memory_bytes, and a connection that would need more is aborted.
+ *  2. `held` is what was reported with tcp_hold and not released: bytes that arrived while delivery was stopped, so the
+ *     window bounds them. Bytes of a partial frame that may go on are not held, or a frame longer than the window could
+ *     never complete.
  */
 #include <stdlib.h>
 
@@ -24,7 +25,9 @@ void frame_buffer_drop(struct frame_conn *fc)
 	fc->cap = fc->start = fc->end = 0;
 }
 
-/* Capacity for `need` bytes: double, so that growing stays cheap, but not beyond the frame that is being put together. */
+/*
+ * Capacity for `need` bytes: double, so that growing stays cheap, but not beyond the frame that is being put together.
+ */
 static size_t buffer_size(const struct frame_conn *fc, size_t need)
 {
 	size_t cap = need * 2 < BUFFER_MIN ? BUFFER_MIN : need * 2;

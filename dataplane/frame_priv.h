@@ -1,5 +1,6 @@
 /*
- * frame_priv.h - what the files of framing share: one connection, all connections, and the buffer of what is not delivered yet.
+ * frame_priv.h - what the files of framing share: one connection, all connections, and the buffer of what is not
+ * delivered yet.
  */
 #ifndef DATAPLANE_FRAME_PRIV_H
 #define DATAPLANE_FRAME_PRIV_H
@@ -13,16 +14,17 @@
 #define LENGTH_BYTES 4u
 
 enum {
-	HELD = 1,	/* the service holds frames back */
-	OVER = 2,	/* the peer does not read: send queue over its limit */
-	CLOSING = 4,	/* the service, or we, close it: nothing is delivered any more */
-	ABORTING = 8,	/* the same with RST */
-	EOF_SEEN = 16,	/* FIN in order, service told */
-	DRAINED = 32,	/* service told that no frame follows */
-	READY = 64,	/* in the ready list */
-	ENDED = 128,	/* tcp_close or tcp_abort has been called */
-	IN_FRAME = 256, /* inside the service's frame() */
-	RESUMED = 512,	/* channel_resume was called inside it */
+	HELD = 1,	  /* the service holds frames back */
+	OVER = 2,	  /* the peer does not read: send queue over its limit */
+	CLOSING = 4,	  /* the service, or we, close it: nothing is delivered any more */
+	ABORTING = 8,	  /* the same with RST */
+	EOF_SEEN = 16,	  /* FIN in order, service told */
+	DRAINED = 32,	  /* service told that no frame follows */
+	READY = 64,	  /* in the ready list */
+	FIN_ASKED = 128,  /* tcp_close has been called */
+	RST_ASKED = 256,  /* tcp_abort has been called */
+	IN_FRAME = 512,	  /* inside the service's frame() */
+	RESUMED = 1024,	  /* channel_resume was called inside it */
 };
 #define STOPPED (HELD | OVER | CLOSING | ABORTING)
 
@@ -82,7 +84,10 @@ static inline size_t kept(const struct frame_conn *fc)
 	return fc->end - fc->start;
 }
 
-/* Appends to the kept bytes; while delivery is stopped they count against the window. Marks the connection for an abort when there is no memory. */
+/*
+ * Appends to the kept bytes; while delivery is stopped they count against the window. Marks the connection for an abort
+ * when there is no memory.
+ */
 void frame_buffer_keep(struct frame_conn *fc, const uint8_t *p, size_t len);
 /* Takes the first `n` kept bytes as delivered; the buffer is freed when none are left. */
 void frame_buffer_advance(struct frame_conn *fc, size_t n);

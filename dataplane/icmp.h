@@ -17,7 +17,9 @@ struct icmp {
 	bool started;
 };
 
-/* Whether the `len` bytes at `p` (ICMP header on) are an echo request to answer now; otherwise the reason is counted. */
+/*
+ * Whether the `len` bytes at `p` (ICMP header on) are an echo request to answer now; otherwise the reason is counted.
+ */
 bool icmp_input(struct icmp *icmp, const uint8_t *p, size_t len, struct stats *stats, struct now now);
 
 /* Writes the reply of `len` bytes to the request that icmp_input accepted. */

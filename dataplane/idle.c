@@ -1,9 +1,10 @@
 /*
  * idle.c - the adaptive policy.
  *
- * A rest is the time from the last work to the next. Spinning through it pays only while rests are short, so their length is smoothed: a worker whose
- * rests are short spins and then pauses for a while first, one whose rests are long sleeps at once; with sparse members that decides
- * what a request costs. Asleep, the worker waits for the port's descriptor; without a dependable one it looks again after 1 ms.
+ * A rest is the time from the last work to the next. Spinning through it pays only while rests are short, so their
+ * length is smoothed: a worker whose rests are short spins and then pauses for a while first, one whose rests are long
+ * sleeps at once; with sparse members that decides what a request costs. Asleep, the worker waits for the port's
+ * descriptor; without a dependable one it looks again after 1 ms.
  *
  * Invariants:
  *  1. No sleep is longer than SLEEP_MAX_US, or POLL_MAX_US when frames could wait unnoticed.

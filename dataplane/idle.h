@@ -24,7 +24,10 @@ void idle_fini(struct idle *idle);
 /* After each round. True: the worker should sleep now, if no deadline is due. */
 bool idle_after_round(struct idle *idle, bool worked, struct now now);
 
-/* Sleeps until the monotonic microsecond `until`, frames wait, or idle_wake; at most a bounded time. Wakes early now and then. */
+/*
+ * Sleeps until the monotonic microsecond `until`, frames wait, or idle_wake; at most a bounded time. Wakes early now
+ * and then.
+ */
 void idle_sleep(struct idle *idle, uint64_t until_us, struct now now);
 
 /* Ends a sleep of the worker. Async-signal-safe, from any thread. */

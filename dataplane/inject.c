@@ -1,7 +1,9 @@
 /*
- * inject.c - decides frame by frame, with its own generator for each direction, so that a seed repeats a run of the same frames.
+ * inject.c - decides frame by frame, with its own generator for each direction, so that a seed repeats a run of the
+ * same frames.
  *
- * A frame to reorder is taken out and put back behind a later one, at the latest after HOLD_BURSTS further bursts (also empty ones).
+ * A frame to reorder is taken out and put back behind a later one, at the latest after HOLD_BURSTS further bursts (also
+ * empty ones).
  *
  * Invariant: every mbuf that comes in is passed on, held, or freed; exactly one of them.
  */
@@ -59,8 +61,12 @@ static void put(struct rte_mbuf **out, uint16_t *n, struct rte_mbuf *m)
 	out[(*n)++] = m;
 }
 
-/* One frame through all the faults into `out`, which may have at most `max` in the end while `rest` frames are still to come. */
-static void pass(struct inject_side *s, struct rte_mbuf *m, struct rte_mbuf **out, uint16_t *n, unsigned int max, unsigned int rest)
+/*
+ * One frame through all the faults into `out`, which may have at most `max` in the end while `rest` frames are still to
+ * come.
+ */
+static void pass(struct inject_side *s, struct rte_mbuf *m, struct rte_mbuf **out, uint16_t *n, unsigned int max,
+		 unsigned int rest)
 {
 	if (happens(s, s->rates.loss)) {
 		rte_pktmbuf_free(m);
@@ -69,7 +75,9 @@ static void pass(struct inject_side *s, struct rte_mbuf *m, struct rte_mbuf **ou
 	if (happens(s, s->rates.corrupt))
 		damage(s, m);
 	unsigned int room = max - *n - rest - (s->held != NULL);
-	struct rte_mbuf *twin = room >= 2 && happens(s, s->rates.duplicate) ? rte_pktmbuf_copy(m, s->pool, 0, UINT32_MAX) : NULL;
+	struct rte_mbuf *twin = NULL;
+	if (room >= 2 && happens(s, s->rates.duplicate))
+		twin = rte_pktmbuf_copy(m, s->pool, 0, UINT32_MAX);
 	if (s->held == NULL && happens(s, s->rates.reorder)) {
 		s->held = m;
 		s->held_bursts = 0;
@@ -135,7 +143,8 @@ void inject_side_free(struct inject_side *s)
 	free(s);
 }
 
-struct inject *inject_new(uint16_t port, uint16_t queue, const struct inject_rates *rates, uint64_t seed, struct rte_mempool *pool)
+struct inject *inject_new(uint16_t port, uint16_t queue, const struct inject_rates *rates, uint64_t seed,
+			  struct rte_mempool *pool)
 {
 	struct inject *inject = calloc(1, sizeof(*inject));
 	if (inject == NULL)

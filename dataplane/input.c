@@ -6,7 +6,8 @@
  *
  * Invariants:
  *  1. An mbuf lives until the end of the burst: everything above works in place on its bytes.
- *  2. TCP changes the flow table while it works through a burst (a SYN, a RST); a result of pass 3 that is older than such a change is looked up again.
+ *  2. TCP changes the flow table while it works through a burst (a SYN, a RST); a result of pass 3 that is older than
+ *     such a change is looked up again.
  */
 #include <rte_ip.h>
 #include <rte_prefetch.h>
@@ -28,8 +29,8 @@ static bool ip_checksum_done(const struct worker *w, const struct rte_mbuf *m)
 }
 
 /*
- * What the device says counts: GOOD, and NONE (the field is wrong or only begun, the data is intact: virtio) are taken; BAD is dropped;
- * only where it says nothing we compute.
+ * What the device says counts: GOOD, and NONE (the field is wrong or only begun, the data is intact: virtio) are taken;
+ * BAD is dropped; only where it says nothing we compute.
  */
 static bool tcp_checksum_ok(const struct worker *w, const struct rte_mbuf *m, const uint8_t *ip, const uint8_t *segment)
 {
@@ -41,7 +42,8 @@ static bool tcp_checksum_ok(const struct worker *w, const struct rte_mbuf *m, co
 	return rte_ipv4_udptcp_cksum((const struct rte_ipv4_hdr *)ip, segment) == 0; /* summed up with the field itself */
 }
 
-static bool input_tcp(struct worker *w, const struct rte_mbuf *m, const uint8_t *ip, const struct ipv4_packet *packet, struct arrived *out)
+static bool input_tcp(struct worker *w, const struct rte_mbuf *m, const uint8_t *ip, const struct ipv4_packet *packet,
+		      struct arrived *out)
 {
 	const uint8_t *p = packet->payload;
 	if (unlikely(packet->len < sizeof(struct rte_tcp_hdr))) {

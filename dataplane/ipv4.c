@@ -3,7 +3,8 @@
  *
  * Invariants:
  *  1. What ipv4_input lets through has a payload wholly inside the bytes given, whatever the length fields say.
- *  2. A source that cannot be a host (RFC 1122 3.2.1.3) never reaches a protocol: nothing would ever be answered to a group.
+ *  2. A source that cannot be a host (RFC 1122 3.2.1.3) never reaches a protocol: nothing would ever be answered to a
+ *     group.
  */
 #include <rte_ip.h>
 

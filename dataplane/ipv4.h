@@ -1,8 +1,8 @@
 /*
  * ipv4.h - IPv4 (RFC 791) for a host: one address, one local network, perhaps a gateway.
  *
- * Narrow on purpose: no options and no fragments are taken, and what is sent is never fragmented (DF set, identification 0,
- * an atomic datagram of RFC 6864). All addresses are in host byte order.
+ * Narrow on purpose: no options and no fragments are taken, and what is sent is never fragmented (DF set,
+ * identification 0, an atomic datagram of RFC 6864). All addresses are in host byte order.
  */
 #ifndef DATAPLANE_IPV4_H
 #define DATAPLANE_IPV4_H
@@ -37,7 +37,10 @@ void ipv4_header(uint8_t *p, uint32_t src, uint32_t dst, uint8_t protocol, size_
 /* The address whose MAC a packet to `dst` must go to; 0: no route. */
 uint32_t ipv4_next_hop(const struct ipv4_self *self, uint32_t dst);
 
-/* True when `addr` can be a single host's: not 0/8, loopback, multicast or reserved, not the network's own or broadcast address. */
+/*
+ * True when `addr` can be a single host's: not 0/8, loopback, multicast or reserved, not the network's own or broadcast
+ * address.
+ */
 bool ipv4_is_host(const struct ipv4_self *self, uint32_t addr);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * mbufs.c - makes the pool step by step, because rte_pktmbuf_pool_create cannot be told one thing: where addresses on the bus are virtual
- * ones, an object may cross a page. Without it each mbuf takes a 4 KiB page of its own when there are no huge pages; and net_af_xdp, which
- * registers objects x size bytes from the start as the memory that it may use, then loses every frame in the pool's last part.
+ * mbufs.c - makes the pool step by step, because rte_pktmbuf_pool_create cannot be told one thing: where addresses on
+ * the bus are virtual ones, an object may cross a page. Without it each mbuf takes a 4 KiB page of its own when there
+ * are no huge pages; and net_af_xdp, which registers objects x size bytes from the start as the memory that it may use,
+ * then loses every frame in the pool's last part.
  */
 #include <rte_eal.h>
 #include <rte_mbuf.h>

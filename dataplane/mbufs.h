@@ -8,7 +8,10 @@
 
 #define MBUFS_CACHE 256u /* mbufs that a core keeps to itself */
 
-/* `n` mbufs with `data_bytes` of data room (headroom included); NULL when EAL's memory does not suffice. `name` is unique in the process. */
+/*
+ * `n` mbufs with `data_bytes` of data room (headroom included); NULL when EAL's memory does not suffice. `name` is
+ * unique in the process.
+ */
 struct rte_mempool *mbufs_new(const char *name, unsigned int n, unsigned int data_bytes);
 void mbufs_free(struct rte_mempool *pool);
 

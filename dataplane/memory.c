@@ -1,8 +1,8 @@
 /*
  * memory.c - the sums behind `muster config --check` and the shortfall message.
  *
- * Two purses: EAL's memory (mbufs, connection tables; huge pages where there are some) and the allocator's (TCP state, framing state,
- * buffers). The buffers are counted at their configured limit, because that is what they may grow to.
+ * Two purses: EAL's memory (mbufs, connection tables; huge pages where there are some) and the allocator's (TCP state,
+ * framing state, buffers). The buffers are counted at their configured limit, because that is what they may grow to.
  */
 #include <rte_mbuf.h>
 #include <stdlib.h>
@@ -130,7 +130,8 @@ void memory_shortfall(const struct dataplane_config *cfg, size_t need, size_t ha
 	for (unsigned int i = 1; i < ARRAY_LEN(parts); i++)
 		if (parts[i].bytes > parts[largest].bytes)
 			largest = i;
-	snprintf(out, out_len, "%zu MiB of memory are missing: the configured limits need %zu MiB, %zu MiB are available; lower %s (it takes %zu MiB)",
+	snprintf(out, out_len,
+		 "%zu MiB of memory are missing: the configured limits need %zu MiB, %zu MiB are available; lower %s (it takes %zu MiB)",
 		 (need - have + MIB - 1) / MIB, (need + MIB - 1) / MIB, have / MIB, parts[largest].what,
 		 parts[largest].bytes * cfg->workers / MIB);
 }

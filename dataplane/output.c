@@ -93,7 +93,8 @@ static void op_tx_send(void *ctx, const struct tcp_tuple *tuple, uint8_t *segmen
 {
 	struct worker *w = ctx;
 	struct rte_mbuf *m = w->segment;
-	CHECK(m != NULL && segment == rte_pktmbuf_mtod_offset(m, uint8_t *, FRONT_LEN) && rte_pktmbuf_pkt_len(m) == FRONT_LEN + len);
+	CHECK(m != NULL && segment == rte_pktmbuf_mtod_offset(m, uint8_t *, FRONT_LEN));
+	CHECK(rte_pktmbuf_pkt_len(m) == FRONT_LEN + len);
 	w->segment = NULL;
 	struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, ETHER_HEADER_LEN);
 	struct rte_tcp_hdr *tcp = (struct rte_tcp_hdr *)segment;

@@ -1,11 +1,12 @@
 /*
  * port.c - configures one ethdev port.
  *
- * Order of ethdev: configure (offloads, queues, RSS) -> adjust descriptors -> RX and TX queues -> MTU -> start -> MAC, promiscuous.
- * Everything optional is tried and remembered in struct port, so that port_describe tells what is really in use.
+ * Order of ethdev: configure (offloads, queues, RSS) -> adjust descriptors -> RX and TX queues -> MTU -> start -> MAC,
+ * promiscuous. Everything optional is tried and remembered in struct port, so that port_describe tells what is really
+ * in use.
  *
- * The MAC: a TAP's port has by default the very address of the kernel's end of it, so there we speak as another one: the same with
- * the lowest bit of the last byte flipped. A TAP delivers all frames, whatever their destination.
+ * The MAC: a TAP's port has by default the very address of the kernel's end of it, so there we speak as another one:
+ * the same with the lowest bit of the last byte flipped. A TAP delivers all frames, whatever their destination.
  */
 #include <rte_errno.h>
 #include <stdio.h>
@@ -31,7 +32,8 @@ unsigned int port_mbufs(const struct dataplane_config *cfg)
 
 static bool fail(char *err, size_t err_len, const struct dataplane_config *cfg, const char *what, int rc, const char *advice)
 {
-	snprintf(err, err_len, "device %s: %s: %s%s%s", cfg->device, what, rte_strerror(rc < 0 ? -rc : rc), *advice != '\0' ? "; " : "", advice);
+	snprintf(err, err_len, "device %s: %s: %s%s%s", cfg->device, what, rte_strerror(rc < 0 ? -rc : rc),
+		 *advice != '\0' ? "; " : "", advice);
 	return false;
 }
 
@@ -120,7 +122,8 @@ static bool choose_mac(struct port *port, const struct dataplane_config *cfg, ch
 		return true;
 	}
 	if (!parse_mac(cfg->mac, port->mac)) {
-		snprintf(err, err_len, "MAC address \"%s\" is not one of a single host; six hexadecimal bytes like 02:00:00:00:00:01 are wanted", cfg->mac);
+		snprintf(err, err_len, "mac \"%s\" is not the address of a single host; six bytes like 02:00:00:00:00:01 are wanted",
+			 cfg->mac);
 		return false;
 	}
 	port->own_mac = memcmp(port->mac, device.addr_bytes, 6) != 0;
@@ -138,7 +141,8 @@ static bool choose_mac(struct port *port, const struct dataplane_config *cfg, ch
 
 /* ---- start and stop ---- */
 
-bool port_start(struct port *port, const struct dataplane_config *cfg, struct rte_mempool *const pools[], char *err, size_t err_len)
+bool port_start(struct port *port, const struct dataplane_config *cfg, struct rte_mempool *const pools[], char *err,
+		size_t err_len)
 {
 	struct rte_eth_dev_info info;
 	*port = (struct port){.id = (uint16_t)rte_eth_find_next(0), .mtu = cfg->mtu, .queues = cfg->workers};
@@ -154,7 +158,8 @@ bool port_start(struct port *port, const struct dataplane_config *cfg, struct rt
 		return false;
 	}
 	if (port->mtu > mtu_limit(&info)) {
-		snprintf(err, err_len, "device %s: its largest MTU is %u, and %u is wanted; lower mtu", cfg->device, mtu_limit(&info), port->mtu);
+		snprintf(err, err_len, "device %s: its largest MTU is %u, and %u is wanted; lower mtu", cfg->device,
+			 mtu_limit(&info), port->mtu);
 		return false;
 	}
 	rc = cfg->idle == IDLE_ADAPTIVE ? bring_up(port, cfg, &info, pools, true) : -ENOTSUP;
@@ -186,7 +191,8 @@ static const char *done_by(bool device)
 void port_describe(const struct port *port, char *out, size_t out_len)
 {
 	snprintf(out, out_len,
-		 "%s, MAC %02x:%02x:%02x:%02x:%02x:%02x%s, MTU %u, %u queue%s, RSS %s, checksums: receive IPv4 by %s, TCP by %s, send IPv4 by %s, TCP by %s",
+		 "%s, MAC %02x:%02x:%02x:%02x:%02x:%02x%s, MTU %u, %u queue%s, RSS %s, "
+		 "checksums: receive IPv4 by %s, TCP by %s, send IPv4 by %s, TCP by %s",
 		 port->driver, port->mac[0], port->mac[1], port->mac[2], port->mac[3], port->mac[4], port->mac[5],
 		 port->own_mac ? " (ours, not the device's)" : "", port->mtu, port->queues, port->queues == 1 ? "" : "s",
 		 port->rss ? "on" : "off", done_by(port->rx_ip_checksum), done_by(port->rx_tcp_checksum), done_by(port->tx_ip_checksum),

@@ -30,7 +30,8 @@ struct port {
  * Configures and starts the first port that EAL has probed, with one queue pair per pool. False: one line in err.
  * Sizes are lowered to what the device can do.
  */
-bool port_start(struct port *port, const struct dataplane_config *cfg, struct rte_mempool *const pools[], char *err, size_t err_len);
+bool port_start(struct port *port, const struct dataplane_config *cfg, struct rte_mempool *const pools[], char *err,
+		size_t err_len);
 void port_stop(struct port *port);
 
 void port_describe(const struct port *port, char *out, size_t out_len);

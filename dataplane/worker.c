@@ -1,8 +1,9 @@
 /*
  * worker.c - the loop of one worker: a list of bounded stages, over and over.
  *
- * One round reads the clocks once and runs the stages in order; what they send leaves at the end of the same round. When no stage found work,
- * the idle policy decides, and a sleep ends at the earliest deadline of TCP, the service, the framing and ARP.
+ * One round reads the clocks once and runs the stages in order; what they send leaves at the end of the same round.
+ * When no stage found work, the idle policy decides, and a sleep ends at the earliest deadline of TCP, the service, the
+ * framing and ARP.
  *
  * The stop:  RUNNING --dataplane_stop--> ANSWERING --service has answered, or half the grace is over--> CLOSING (FIN)
  *            --all gone, or nine tenths are over--> ABORTING (RST) --one more round--> DONE
@@ -22,15 +23,23 @@
 #define EPHEMERAL_COUNT 28232u
 #define EPHEMERAL_TRIES 64u
 
+static uint64_t monotonic_us(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * US_PER_S + (uint64_t)t.tv_nsec / 1000;
+}
+
+static int64_t wall_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME_COARSE, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 struct now worker_clock(void)
 {
-	struct timespec mono, wall;
-	clock_gettime(CLOCK_MONOTONIC, &mono);
-	clock_gettime(CLOCK_REALTIME_COARSE, &wall);
-	return (struct now){
-		.us = (uint64_t)mono.tv_sec * US_PER_S + (uint64_t)mono.tv_nsec / 1000,
-		.wall_ms = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000,
-	};
+	return (struct now){monotonic_us(), wall_ms()};
 }
 
 /* ---- stages: each returns how much work it found ---- */
@@ -134,12 +143,13 @@ static uint64_t next_deadline(struct worker *w)
 
 static void read_clock(struct worker *w)
 {
-	struct now now = worker_clock();
-	uint64_t gap = now.us - w->now.us;
-	if (!w->slept && w->now.us != 0 && gap > w->stats.worker_late_us_max)
+	uint64_t us = monotonic_us(), gap = us - w->now.us;
+	if (!w->slept && gap > w->stats.worker_late_us_max)
 		w->stats.worker_late_us_max = gap;
 	w->slept = false;
-	w->now = now;
+	if (us / US_PER_MS != w->now.us / US_PER_MS) /* finer than the coarse clock ticks */
+		w->now.wall_ms = wall_ms();
+	w->now.us = us;
 }
 
 void worker_run(struct worker *w)
@@ -186,7 +196,8 @@ bool worker_connect(struct worker *w, uint32_t addr, uint16_t port)
 
 static bool init_faults(struct worker *w, const struct dataplane_config *cfg)
 {
-	struct inject_rates rates = {cfg->inject_loss_ppm, cfg->inject_duplicate_ppm, cfg->inject_reorder_ppm, cfg->inject_corrupt_ppm};
+	struct inject_rates rates = {cfg->inject_loss_ppm, cfg->inject_duplicate_ppm, cfg->inject_reorder_ppm,
+				     cfg->inject_corrupt_ppm};
 	if ((rates.loss | rates.duplicate | rates.reorder | rates.corrupt) == 0)
 		return true;
 	w->inject = inject_new(w->port_id, w->queue, &rates, cfg->inject_seed + 2 * w->index, w->pool);
@@ -212,8 +223,8 @@ static bool init_stack(struct worker *w, const struct dataplane_config *cfg)
 	return w->flow != NULL && w->arp != NULL && w->frames != NULL && w->tcp != NULL;
 }
 
-bool worker_init(struct worker *w, unsigned int index, const struct dataplane_config *cfg, const struct port *port, struct rte_mempool *pool,
-		 const uint32_t *stopping, char *err, size_t err_len)
+bool worker_init(struct worker *w, unsigned int index, const struct dataplane_config *cfg, const struct port *port,
+		 struct rte_mempool *pool, const uint32_t *stopping, char *err, size_t err_len)
 {
 	*w = (struct worker){
 		.now = worker_clock(),

@@ -1,7 +1,8 @@
 /*
  * worker.h - one worker: everything that one core owns. Private to the dataplane.
  *
- * Passed first everywhere; nothing of it is touched by another thread, except the stop flag, the wake-up, and plain reads of the counters.
+ * Passed first everywhere; nothing of it is touched by another thread, except the stop flag, the wake-up, and plain
+ * reads of the counters.
  */
 #ifndef DATAPLANE_WORKER_H
 #define DATAPLANE_WORKER_H
@@ -60,9 +61,11 @@ struct worker {
 	struct stats stats;
 } CACHE_ALIGNED;
 
-/* Allocates what the worker owns for the rest of its life. False: one line in err; worker_fini cleans up in any case. */
-bool worker_init(struct worker *w, unsigned int index, const struct dataplane_config *cfg, const struct port *port, struct rte_mempool *pool,
-		 const uint32_t *stopping, char *err, size_t err_len);
+/*
+ * Allocates what the worker owns for the rest of its life. False: one line in err; worker_fini cleans up in any case.
+ */
+bool worker_init(struct worker *w, unsigned int index, const struct dataplane_config *cfg, const struct port *port,
+		 struct rte_mempool *pool, const uint32_t *stopping, char *err, size_t err_len);
 /* The port must be stopped. */
 void worker_fini(struct worker *w);
 

@@ -178,7 +178,7 @@ static void join_new(struct group *group, struct request *rq, const struct join_
 static void join_pending(struct group *group, struct pending *p, struct request *rq, const struct join_group_request *in, struct now now)
 {
 	if (!bytes_is_null(in->group_instance_id)) { /* ids are handed out to dynamic members only */
-		join_answer_error(rq, ERROR_UNKNOWN_SERVER_ERROR, in->member_id, now);
+		join_answer_error(rq, ERROR_UNKNOWN_SERVER_ERROR, BYTES_EMPTY, now);
 		return;
 	}
 	if (rq->eof) {

@@ -319,6 +319,8 @@ void member_park_join(struct member *m, struct request *rq, struct now now)
 	m->group->waiting++;
 	m->group->journal.last_tag = m->tag;
 	request_park(rq, REQUEST_WAIT_GROUP, member_join_dropped, m);
+	if (m->is_new) /* also when it comes back after its connection was lost, which had left it one session */
+		member_start_new_timer(m, now);
 	if (older != NULL) /* the same client asked again, most likely on a new connection */
 		join_answer_error(older, ERROR_REBALANCE_IN_PROGRESS, m->id, now);
 }

@@ -41,6 +41,7 @@ static bool replay_update(struct member *m, const struct record_member *rec)
 			return false;
 		member_set_offers(m, offers);
 	}
+	member_set_origin(m, rec->client_id, rec->host);
 	m->session_timeout_ms = rec->session_timeout_ms;
 	m->rebalance_timeout_ms = rec->rebalance_timeout_ms;
 	m->seen = true;

@@ -172,7 +172,7 @@ struct tcp_conn {
 _Static_assert(offsetof(struct tcp_conn, sendq) == 1 * MUSTER_CACHE_LINE, "line 1");
 _Static_assert(offsetof(struct tcp_conn, tuple) == 2 * MUSTER_CACHE_LINE, "line 2");
 _Static_assert(offsetof(struct tcp_conn, cc) == 3 * MUSTER_CACHE_LINE, "line 3");
-_Static_assert(sizeof(struct tcp_conn) <= 7 * MUSTER_CACHE_LINE, "size of a connection");
+_Static_assert(sizeof(struct tcp_conn) <= 6 * MUSTER_CACHE_LINE, "size of a connection");
 
 TAILQ_HEAD(tcp_age_list, tcp_conn);
 

@@ -15,12 +15,29 @@ class Difference:
 
     def __init__(self, step, entry, field, kafka, muster):
         self.step, self.entry, self.field, self.kafka, self.muster = step, entry, field, kafka, muster
-        self.other, self.kafka_entry, self.muster_entry, self.kafka_entries, self.muster_entries = None, None, None, None, None
+        self.kafka_entry, self.muster_entry, self.kafka_entries, self.muster_entries = None, None, None, None
+        self.steps = []  # ops of the sequence, by phase
+
+    def cause(self):
+        """(Kafka's, Muster's) entry of the request that was sent when the answers parted, or None when time brought it."""
+        phases = [e.answered for e in (self.kafka_entry, self.muster_entry) if e is not None and e.answered is not None]
+        phase = min(phases) if phases and self.field != "request" else self.entry.phase
+        return next(((k, m) for k, m in zip(self.kafka_entries, self.muster_entries) if k.phase == phase), None)
 
     def signature(self):
+        """The same for differences of the same kind: without the symbols of members."""
         field = re.sub(r"\[\d+\]", "[]", self.field)
-        return f"{self.entry.name} {field}: Kafka {self.kafka!r}, Muster {self.muster!r}" if field != "" else \
-            f"{self.entry.name}: Kafka {short(self.kafka)}, Muster {short(self.muster)}"
+        if field == "phase":
+            when = [(e.answered is None and "never") or f"{brief(a)} at a {(self.steps + ['last'] * 99)[e.answered]}"
+                    for e, a in ((self.kafka_entry, self.kafka), (self.muster_entry, self.muster))]
+            return f"{self.entry.name} answered: Kafka {when[0]}, Muster {when[1]}"
+        if field == "request":
+            return "asked differently"
+        return re.sub(r"\bm\d+:[ai]\d\b", "m", f"{self.entry.name} {field}: Kafka {self.kafka!r}, Muster {self.muster!r}")[:300]
+
+
+def brief(answer):
+    return "never" if answer is None else "error %s" % answer["error"] if "error" in answer else "an answer"
 
 
 def short(value):
@@ -121,6 +138,7 @@ def differences(kafka, muster, names):
         if names[0].request(k) != names[1].request(m):  # follows from an earlier difference, or from one that time brought
             asked = i
             break
+    steps = [s[0] for s in kafka.sequence["steps"]] + ["tick"]
     when = sorted(pairs[:asked], key=lambda p: (min(never if e.answered is None else e.answered for e in p), p[0].step))
     for k, m in when:
         out = None
@@ -133,12 +151,14 @@ def differences(kafka, muster, names):
             if found:
                 out = Difference(k.step, k, *found)
         if out is not None:
+            out.steps = steps
             out.kafka_entry, out.muster_entry, out.kafka_entries, out.muster_entries = k, m, kafka.entries, muster.entries
             yield out
     if asked < max(len(kafka.entries), len(muster.entries)):
         k, m = (p.entries[asked] if asked < len(p.entries) else None for p in (kafka, muster))
         texts = [names[i].request(e) if e else "nothing" for i, e in enumerate((k, m))]
         out = Difference(asked, k or m, "request", *texts)
+        out.steps = steps
         out.kafka_entry, out.muster_entry, out.kafka_entries, out.muster_entries = k, m, kafka.entries, muster.entries
         yield out
 
@@ -149,9 +169,12 @@ def story(kafka, muster):
     lines = []
     steps = [*kafka.sequence["steps"], ("tick", 1, 0)]
     events = {}
-    for k in kafka.entries:
-        events.setdefault(k.phase, []).append(f"  {k.step:2d} a{k.actor} {names[0].request(k)}")
     for k, m in zip(kafka.entries, muster.entries):
+        asked = [names[i].request(e) for i, e in enumerate((k, m))]
+        if asked[0] != asked[1]:
+            events.setdefault(k.phase, []).append(f"    !! {k.step} is {asked[0]} to Kafka, {asked[1]} to Muster")
+            break
+        events.setdefault(k.phase, []).append(f"  {k.step:2d} a{k.actor} {asked[0]}")
         answers = [None if e.answered is None else short(names[i].answer(e)) for i, e in enumerate((k, m))]
         if k.answered == m.answered and answers[0] == answers[1]:
             if k.answered is not None:

@@ -25,6 +25,101 @@ def superseded(api):
     return explains
 
 
+def arbitrary_leader(d):
+    """A new leader was due, that is, the one before did not join; nobody says which of the others it is."""
+    if d.entry.name != "JoinGroup" or d.field != "leader" or d.kafka_entry.answer["error"] != 0 or d.muster_entry.answer["error"] != 0:
+        return False
+    for entry in (d.kafka_entry, d.muster_entry):
+        entries = d.kafka_entries if entry is d.kafka_entry else d.muster_entries
+        before = [e for e in entries if e.name == "JoinGroup" and e.answered is not None and e.answered < entry.answered
+                  and e.answer.get("error") == 0]
+        if before:
+            last = max(before, key=lambda e: (e.answered, e.answer["generation"])).answer["leader"]
+        else:
+            last = next((e.answer["member"] for e in entries if e.name == "JoinGroup" and e.answered is not None and e.answer["member"]), None)
+        if entry.answer["leader"] == last:
+            return False
+    return True
+
+
+def error_of(entry):
+    return entry.answer["error"] if isinstance(entry.answer, dict) and "error" in entry.answer else None
+
+
+def static_in_full_group(d):
+    """Set off by a JoinGroup by instance id that Kafka refuses with 81."""
+    cause = d.cause()
+    return cause is not None and cause[0].name == "JoinGroup" and cause[0].version >= 5 and cause[0].values["instance"] is not None \
+        and error_of(cause[0]) == 81 and error_of(cause[1]) != 81
+
+
+def refused_was_waited_for(d):
+    """Set off by a JoinGroup with an id that both refuse with 81; Muster completes the join phase."""
+    cause = d.cause()
+    return cause is not None and cause[0].name == "JoinGroup" and cause[0].values["member"] != "" and error_of(cause[0]) == 81 \
+        and error_of(cause[1]) == 81 and d.field == "phase"
+
+
+def tied_vote(d):
+    """Both protocols got the most votes."""
+    if d.entry.name != "JoinGroup" or d.field != "protocol":
+        return False
+    generation = [e for e in d.kafka_entries if e.name == "JoinGroup" and error_of(e) == 0 and
+                  e.answer["generation"] == d.kafka_entry.answer["generation"]]
+    members = next((e.answer["members"] for e in generation if e.answer["members"]), [])
+    offers = []
+    for member in members:
+        said = [e for e in d.kafka_entries if e.name == "JoinGroup" and e.phase <= d.kafka_entry.answered and
+                (e.values["member"] == member["member"] or isinstance(e.answer, dict) and e.answer["member"] == member["member"])
+                and error_of(e) not in (23, 25, 26, 82)]
+        if said:
+            offers.append([p["name"] for p in said[-1].values["protocols"]])
+    if not offers:
+        return False
+    candidates = set(offers[0]).intersection(*offers)
+    votes = [next(n for n in names if n in candidates) for names in offers if candidates]
+    return {d.kafka, d.muster} <= candidates and votes.count(d.kafka) == votes.count(d.muster) == max(map(votes.count, votes))
+
+
+def internal_topics(d):
+    if d.entry.name != "Metadata" or d.field != "topics":
+        return False
+    return len([t for t in d.kafka if not t["name"].startswith("__")]) == len(d.muster)
+
+
+def left_before_it_came(d):
+    """An id that was handed out (79) but never joined has left; Kafka rebalances for it."""
+    for k, m in zip(d.kafka_entries, d.muster_entries):
+        if k.name == "LeaveGroup" and k.answered is not None and k.step <= d.step:
+            ids = [k.values["member"]] if k.version < 3 else [w["member"] for w, r in zip(k.values["members"], k.answer["members"]) if r["error"] == 0]
+            for member in ids:
+                joins = [e for e in d.kafka_entries if e.name == "JoinGroup" and e.step < k.step and isinstance(e.answer, dict)
+                         and e.answer["member"] == member]
+                if joins and error_of(joins[0]) == 79 and not any(error_of(e) == 0 for e in joins) and error_of(k) == 0:
+                    return error_of(d.kafka_entry) in (27, 25, None) or d.field == "phase"
+    return False
+
+
+def commit_of_nothing(d):
+    """A commit without membership of which nothing was stored (12) has made Kafka remember an empty group."""
+    first = next((e for e in d.kafka_entries if e.name == "OffsetCommit" and e.values["generation"] < 0 and e.step < d.step and
+                  not any(f.name == "JoinGroup" and f.step < e.step for f in d.kafka_entries)), None)
+    return first is not None and d.entry.name in ("OffsetCommit", "ListGroups", "DescribeGroups", "DeleteGroups", "OffsetDelete", "SyncGroup") and \
+        all(p["error"] != 0 for t in first.answer["topics"] for p in t["partitions"])
+
+
+def session_of_replacement(d):
+    """A static member was replaced without a rebalance by one that asks for another session timeout."""
+    sessions = {}
+    for e in d.kafka_entries:
+        if e.name == "JoinGroup" and e.version >= 5 and e.values["instance"] is not None and error_of(e) in (0, None) and e.step <= d.step:
+            before = sessions.setdefault(e.values["instance"], e.values["session_ms"])
+            if before != e.values["session_ms"] and e.values["member"] == "" and error_of(e) == 0 and e.answered == e.phase:
+                return True
+            sessions[e.values["instance"]] = e.values["session_ms"]
+    return False
+
+
 KNOWN = [
     Known("superseded join answered",
           "A member that sends JoinGroup while its earlier one is parked (on another connection) has the earlier one answered 27 at once; Kafka "
@@ -33,4 +128,25 @@ KNOWN = [
     Known("parked sync of a removed member answered",
           "A member that is removed while its SyncGroup is parked is told so (25); Kafka forgets that request (group-protocol 1.8).",
           lambda d: only_muster_answers(d, "SyncGroup", 25)),
+    Known("another leader chosen",
+          "When the leader is gone, or did not join, any joined member may follow it; Kafka takes the first of a hash map of random ids.",
+          arbitrary_leader, ends=True),
+    Known("another protocol of a tied vote",
+          "Among protocols with equally many votes the one that the leader prefers wins; Kafka takes the first of a hash map.", tied_vote, ends=True),
+    Known("a restarted static member has its place in a full group",
+          "Kafka refuses with 81 (group.max.size) the JoinGroup that brings an instance id of the group and no member id, although it adds no member.",
+          static_in_full_group, ends=True),
+    Known("nobody waits for a member that was refused",
+          "A JoinGroup with an id that the join phase waits for is refused with 81: the id is forgotten, and if all others are there the phase is "
+          "complete. Kafka forgets the id as well, but looks at that only when something else happens.", refused_was_waited_for, ends=True),
+    Known("an id that never joined leaves without a rebalance",
+          "LeaveGroup of an id that was handed out with 79 and has not come back: nothing changes for the members. Kafka rebalances the group.",
+          left_before_it_came, ends=True),
+    Known("a commit that stores nothing makes no group",
+          "Kafka creates the group before it looks at the partitions, in memory only; after a restart it is gone.", commit_of_nothing, ends=True),
+    Known("session timeout of a replaced static member",
+          "A static member that is replaced without a rebalance gets its new session timeout at once; in Kafka the timer still has the old length "
+          "until the first heartbeat (group-protocol 0.3).", session_of_replacement, ends=True),
+    Known("no internal topics", "Metadata of all topics holds __consumer_offsets in Kafka; Muster has no such topic.", internal_topics),
+    Known("other words of an error", "The text of an error is our own.", lambda d: d.field.endswith("message") and isinstance(d.muster, str)),
 ]

@@ -207,6 +207,7 @@ class Player:
                 await self.send(*asked, number)
             self.late = max(self.late, (loop.time() - slot_start) / (BURST * SLOT))
         await self.closing(len(steps))
+        self.late = max(self.late, (loop.time() - slot_start) / (BURST * SLOT))
         for lines in self.lines:
             for line in lines:
                 self.side.give_back(line)

@@ -16,7 +16,7 @@ SLOT = 1.0
 BURST = 0.18  # of a slot: steps are sent no later than this
 INITIAL_DELAY = 0.25
 MIN_SESSION_MS, MAX_SESSION_MS = 300, 600000
-MAX_SIZE = 4
+MAX_SIZE = 5
 METADATA_MAX = 40
 TOPICS = {"t": 4, "u": 2}
 PARTITIONS = 8  # of __consumer_offsets
@@ -114,11 +114,12 @@ class Choice:
 
     def __init__(self, step, actors, group, served, topic_ids, order):
         self.op, number, draw = step
-        self.r, self.actors, self.group, self.served, self.topic_ids = random.Random(draw), actors, group, served, topic_ids
+        self.draw = draw
+        self.r, self.actors, self.group, self.served, self.topic_ids = random.Random(draw if self.op != "ask" else 0), actors, group, served, topic_ids
         self.actor, self.order = actors[number], order
 
     def make(self):
-        return getattr(self, self.op)()
+        return self.draw(self) if self.op == "ask" else getattr(self, self.op)()
 
     # ---- parts ----
 
@@ -170,11 +171,16 @@ class Choice:
         names = r.choice(PROTOCOLS) if self.wild(wildness) else self.actor.offers
         topics = r.choice([["t"], ["t", "u"], []]) if self.wild(0.1) else ["t"]
         metadata = subscription(topics, random.Random(self.actor.number if not self.wild(wildness) else r.random()))
-        session = r.choice([1.15, 2.15, 3.15, 30, 30, 30]) if not self.wild(0.02) else r.choice([0.0, 1000000])
+        instance = self.instance(self.wild(wildness))
+        session = r.choice([1.15, 2.15, 3.15, 30, 30, 30])
+        if instance is not None and not self.wild(0.1):  # a static member comes back with the same settings
+            session = 3.15 if instance == "i0" else 30
+        if self.wild(0.02):
+            session = r.choice([0.0, 1000000])
         rebalance = r.choice([1.35, 2.35, 60, 60])
         return "JoinGroup", version, {
             "group": self.group_id(), "session_ms": round(session * SLOT * 1000), "rebalance_ms": round(rebalance * SLOT * 1000),
-            "member": self.member(self.wild(wildness)), "instance": self.instance(self.wild(wildness)),
+            "member": self.member(self.wild(wildness)), "instance": instance,
             "protocol_type": r.choice(["", "connect"]) if self.wild(0.02) else "consumer",
             "protocols": [] if self.wild(0.01) else [{"name": n, "metadata": metadata} for n in names]}
 

@@ -1,12 +1,12 @@
 """The classic group protocol of Muster against that of a real Kafka broker: random sequences of requests to both, the answers compared.
 
-usage: test_diff.py [--seconds N] [--sequences N] [--seed N] [--at-once N] [--replay SEED] [--keep FOLDER]
+usage: test_diff.py [--seconds N] [--sequences N] [--seed N] [--at-once N] [--replay SEED]... [--keep FOLDER]
 
   --seconds N    starts new sequences for so long (75)
   --sequences N  ends when so many were compared, whatever the time
   --seed N       the first seed; by itself it is taken from the clock; sequences have seeds N, N+1, ...
   --at-once N    so many sequences at the same time
-  --replay SEED  plays only that one, prints the transcripts
+  --replay SEED  plays only that one, prints the transcripts; may be given more than once
   --keep FOLDER  Kafka's log goes there
 
 It starts itself again beside a Muster (deploy/with-muster), in its network namespace, and starts Kafka there on the loopback interface.
@@ -169,6 +169,8 @@ class Run:
         if not by_signature:
             return 0
         print(f"{len(self.suspects)} sequences differ, in {len(by_signature)} ways; replaying", flush=True)
+        for signature, cases in sorted(by_signature.items(), key=lambda s: -len(s[1])):
+            print(f"  {len(cases)}: seed {cases[0][0]['seed']}: {signature}", flush=True)
         found = []
         names = list(by_signature)
         for at in range(0, len(names), 20):
@@ -209,7 +211,7 @@ async def replay(pair, seed):
         print("this machine is too slow for it")
         return 1
     difference, met, _ = compare.compare(*players, KNOWN)
-    print("\n".join(compare.story(*players)))
+    print(f"seed {seed}", *compare.story(*players), sep="\n")
     print(f"known differences met: {met}")
     print(f"difference: {difference.signature() if difference else 'none'}")
     return difference is not None
@@ -219,8 +221,8 @@ async def inside(options, folder):
     host, _, port = os.environ["MUSTER_BOOTSTRAP"].rpartition(":")
     pair = Pair(Side("Kafka", broker.ADDRESS), Side("Muster", (host, int(port))))
     await pair.get_ready()
-    if options.replay is not None:
-        return await replay(pair, options.replay)
+    if options.replay:
+        return max(await asyncio.gather(*(replay(pair, seed) for seed in options.replay)))
     differing = await Run(pair, options).run()
     if differing:
         print(f"\n{differing} sequences with a difference that known.py does not list")
@@ -233,7 +235,7 @@ def parse(argv):
     parser.add_argument("--sequences", type=int, default=0)
     parser.add_argument("--seed", type=int, default=int(time.time()) * 1000)
     parser.add_argument("--at-once", type=int, default=60)
-    parser.add_argument("--replay", type=int)
+    parser.add_argument("--replay", type=int, action="append")
     parser.add_argument("--keep")
     parser.add_argument("--jars", help=argparse.SUPPRESS)  # inside: where they are
     return parser.parse_args(argv)

@@ -1,6 +1,7 @@
 /*
- * fuzz_frame.c - the input is a byte stream with orders in between: pieces of any length, holds and resumes, closes, a peer that stops
- * reading, FIN. Framing runs on the fake TCP; the service checks that it gets exactly the frames of the stream, in order.
+ * fuzz_frame.c - the input is a byte stream with orders in between: pieces of any length, holds and resumes, closes, a
+ * peer that stops reading, FIN. Framing runs on the fake TCP; the service checks that it gets exactly the frames of the
+ * stream, in order.
  *
  * Input: one byte steers (low 3 bits: what to do; high 5 bits: how), then its bytes.
  */

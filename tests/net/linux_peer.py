@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -55,6 +56,7 @@ class Peer:
         if not line.startswith("ready: "):
             raise AssertionError("peer did not start, exit status %s" % self.process.wait())
         print(mode, line.strip())
+        self.mac = bytes.fromhex(re.search(r"MAC ([0-9a-f:]+)", line).group(1).replace(":", ""))
 
     def finish(self, timeout):
         out, _ = self.process.communicate(timeout=timeout)
@@ -233,6 +235,78 @@ def slow_reader():
     assert got == data
 
 
+def checksum(data):
+    total = sum(struct.unpack("!%dH" % (len(data) // 2), data[:len(data) // 2 * 2])) + (data[-1] << 8 if len(data) % 2 else 0)
+    while total > 0xffff:
+        total = (total >> 16) + (total & 0xffff)
+    return ~total & 0xffff
+
+
+def packet(protocol, payload):
+    head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 0, 0, 64, protocol, 0,
+                       socket.inet_aton(LINUX), socket.inet_aton(MUSTER))
+    return head[:10] + struct.pack("!H", checksum(head)) + head[12:] + payload
+
+
+def tcp_segment(rng, payload):
+    usual = bytes([2, 4, 5, 0xb4, 1, 3, 3, 7, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0])
+    options = rng.choice([b"", usual, rng.randbytes(rng.randrange(0, 41, 4))])
+    flags = rng.choice([2, 16, 18, 4, 1, 24, rng.randrange(256)])
+    head = struct.pack("!HHIIBBHHH", rng.randint(1, 65535), rng.choice([PORT, PORT + 1]), rng.getrandbits(32),
+                       rng.getrandbits(32), (5 + len(options) // 4) << 4, flags, rng.randrange(65536), 0, 0)
+    segment = head + options + payload
+    pseudo = socket.inet_aton(LINUX) + socket.inet_aton(MUSTER) + struct.pack("!BBH", 0, 6, len(segment))
+    return segment[:16] + struct.pack("!H", checksum(pseudo + segment)) + segment[18:]
+
+
+def garbage(rng, mac, own):
+    """A frame that is nearly right, so that each layer gets its share: whole, damaged, or cut."""
+    kind = rng.randrange(4)
+    if kind == 0:
+        body, ether_type = packet(6, tcp_segment(rng, rng.randbytes(rng.choice([0, 10, 1000])))), 0x0800
+    elif kind == 1:
+        echo_request = b"\x08\0\0\0" + rng.randbytes(rng.randrange(0, 60))
+        echo_request = echo_request[:2] + struct.pack("!H", checksum(echo_request)) + echo_request[4:]
+        body, ether_type = packet(1, echo_request), 0x0800
+    elif kind == 2:
+        sender = socket.inet_aton("10.77.0.%d" % rng.randrange(1, 255))
+        body, ether_type = struct.pack("!HHBBH6s4s6s4s", 1, 0x0800, 6, 4, rng.choice([1, 2]), own, sender, bytes(6),
+                                       socket.inet_aton(MUSTER)), 0x0806
+    else:
+        body, ether_type = rng.randbytes(rng.randrange(0, 1500)), rng.choice([0x0800, 0x0806, 0x86dd, 0x8100])
+    if rng.random() < 0.5 and body:
+        body = bytearray(body)
+        for _ in range(rng.randint(1, 3)):
+            body[rng.randrange(min(len(body), 60))] = rng.randrange(256)
+    if rng.random() < 0.2:
+        body = body[:rng.randrange(0, len(body) + 1)]
+    return mac + own + struct.pack("!H", ether_type) + bytes(body)
+
+
+def case_tap_garbage():
+    """Frames made by hand, past the kernel's stack; a live connection is served meanwhile."""
+    rng = random.Random(11)
+    with server("net_tap0,iface=t0") as peer, socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw, connect() as live:
+        raw.bind(("t0", 0))
+        own = raw.getsockname()[4]
+        live.settimeout(10)
+        for i in range(20_000):
+            raw.send(garbage(rng, peer.mac, own))
+            if i % 200 == 0:
+                data = frames(i, 500)
+                live.sendall(data)
+                got = b""
+                while len(got) < len(data):
+                    got += live.recv(len(data) - len(got))
+                assert got == data
+        live.shutdown(socket.SHUT_WR)
+        assert live.recv(1) == b""
+        echo(12, 500_000)
+        peer.stop()
+        expect(peer, "ether_other_type", "arp_bad", "arp_requests", "ipv4_bad_header", "ipv4_bad_checksum", "icmp_bad",
+               "icmp_echo", "tcp_bad_header", "tcp_bad_checksum", "tcp_bad_option", "tcp_refused_port")
+
+
 def veth_case(device, *options):
     if shutil.which("ethtool") is None:
         skip("needs ethtool")
@@ -267,7 +341,8 @@ def case_memif():
 def memif_pair(path, faults):
     device = "net_memif0,role=%s,socket=" + path + ",socket-abstract=no"
     with server(device % "server", *faults) as peer:
-        caller = Peer("call", "device=" + device % "client", "addr=" + LINUX, "to=" + MUSTER, "port=%d" % PORT, "conns=8", "bytes=500000", *faults)
+        caller = Peer("call", "device=" + device % "client", "addr=" + LINUX, "to=" + MUSTER, "port=%d" % PORT,
+                      "conns=8", "bytes=500000", *faults)
         try:
             status = caller.finish(60)
         finally:

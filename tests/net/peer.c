@@ -4,8 +4,8 @@
  *   peer serve device=net_tap0,iface=t0 addr=10.77.0.2 port=7000 [key=value]...
  *   peer call  device=net_memif,... addr=10.78.0.1 to=10.78.0.2 port=7000 conns=4 bytes=1000000 [key=value]...
  *
- * Prints "ready: ..." once it can be reached, and every counter that is not zero at its end. Exit status 0: stopped as asked, or every byte
- * came back right; 1: not so; 2: the dataplane did not start.
+ * Prints "ready: ..." once it can be reached, and every counter that is not zero at its end. Exit status 0: stopped as
+ * asked, or every byte came back right; 1: not so; 2: the dataplane did not start.
  */
 #include <arpa/inet.h>
 #include <inttypes.h>

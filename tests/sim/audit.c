@@ -76,10 +76,20 @@ static bool named(const struct step *s, const struct shadow *m)
 	return false;
 }
 
+static int64_t least_timeout(const struct group *g)
+{
+	int64_t least = INT64_MAX;
+	for (uint32_t i = 0; i < g->members_len; i++)
+		least = g->members[i]->rebalance_timeout_ms < least ? g->members[i]->rebalance_timeout_ms : least;
+	return least;
+}
+
 /* May this member be gone? */
 static bool removal_allowed(struct world *w, const struct shadows *s, const struct shadow *m)
 {
 	uint64_t now = w->now.us;
+	if (s->timeout_before <= 1 && s->generation != s->generation_before) /* formed, and whoever is left has no time to sync */
+		return true;
 	if (w->step.api == api_key_leave_group && named(&w->step, m))
 		return true;
 	if (w->step.api == api_key_join_group && w->step.code == 81 && named(&w->step, m))
@@ -88,7 +98,7 @@ static bool removal_allowed(struct world *w, const struct shadows *s, const stru
 		return true;
 	if (m->is_new && now >= m->since + (uint64_t)MEMBER_NEW_TIMEOUT_MS * US_PER_MS)
 		return true;
-	if (!m->is_new && !m->parked_join && !m->parked_sync && now >= m->life_until)
+	if (!m->parked_join && !m->parked_sync && now >= m->life_until)
 		return true;
 	if (s->state == GROUP_PREPARING && !m->parked_join && !m->is_static && (s->initial || now >= s->preparing_until))
 		return true;
@@ -118,16 +128,20 @@ static void shadow_take(struct world *w, struct shadows *s, const struct member 
 		text_of(k->instance, m->instance_id);
 		k->is_static = !bytes_is_null(m->instance_id);
 	}
+	if (m->is_new && k->parked_join && m->join == NULL) /* its connection closed: it has one session to come back */
+		k->life_until = w->now.us + (uint64_t)m->session_timeout_ms * US_PER_MS;
 	k->seen = true;
 	k->is_new = m->is_new;
 	k->unnamed = m->unnamed;
 	k->parked_join = m->join != NULL;
 	k->parked_sync = m->sync != NULL;
 	k->unsynced = m->unsynced;
+	if (m->session_timeout_ms < k->session_ms) /* asked for a shorter one: the next sign of life counts anew */
+		k->life_until = 0;
 	k->session_ms = m->session_timeout_ms;
 	if (formed)
 		k->life_until = w->now.us + (uint64_t)m->session_timeout_ms * US_PER_MS;
-	if (!k->is_new && purgatory_waiting(&m->session))
+	if (m->join == NULL && purgatory_waiting(&m->session))
 		REQUIRE(w, "session-too-short", m->session.deadline >= k->life_until, "%s: session ends %llu us too early", k->id,
 			(unsigned long long)(k->life_until - m->session.deadline));
 }
@@ -169,7 +183,7 @@ static void audit_phases(struct world *w, struct shadows *s, const struct group 
 			timeout = g->members[i]->rebalance_timeout_ms;
 	bool formed = g->generation != s->generation;
 	if (formed && s->state == GROUP_PREPARING && s->initial && g->members_len > 0)
-		REQUIRE(w, "initial-delay", now >= s->preparing_since + (uint64_t)delay * US_PER_MS || w->restarts > 0 || g->pending_len > 0 || s->len != g->members_len,
+		REQUIRE(w, "initial-delay", now >= s->preparing_since + (uint64_t)delay * US_PER_MS || s->pending_before > g->pending_len || s->len != g->members_len,
 			"formed after %llu us", (unsigned long long)(now - s->preparing_since));
 	if (g->state == GROUP_PREPARING && (s->state != GROUP_PREPARING || formed)) {
 		s->preparing_since = now;
@@ -210,10 +224,13 @@ static void audit_ours(struct world *w, int number)
 		s->state = GROUP_PREPARING;
 	for (uint32_t i = 0; i < g->members_len; i++)
 		shadow_take(w, s, g->members[i], formed && g->state == GROUP_COMPLETING);
+	s->generation = g->generation;
 	audit_removals(w, s, g);
 	s->group = g;
 	s->state = g->state;
-	s->generation = g->generation;
+	s->generation_before = s->generation;
+	s->timeout_before = least_timeout(g);
+	s->pending_before = g->pending_len;
 }
 
 /* The member gave a sign of life that the rules count, in this step. */
@@ -369,7 +386,21 @@ void audit_restart(struct world *w)
 			shadow_take(w, s, live->members[i], true);
 			REQUIRE(w, "member-without-timer", purgatory_waiting(&live->members[i]->session), "after recovery");
 		}
+		s->generation_before = s->generation;
+		s->timeout_before = least_timeout(live);
 	}
+}
+
+static unsigned int timers(const struct wheel *wheel)
+{
+	unsigned int n = 0;
+	for (const struct wheel_timer *t = wheel->ripe.next; t != &wheel->ripe; t = t->next)
+		n++;
+	for (unsigned int level = 0; level < WHEEL_LEVELS; level++)
+		for (unsigned int s = 0; s < WHEEL_SLOTS; s++)
+			for (const struct wheel_timer *t = wheel->slot[level][s].next; t != &wheel->slot[level][s]; t = t->next)
+				n++;
+	return n;
 }
 
 /* Everybody was silent for longer than any timeout. */
@@ -383,7 +414,7 @@ void audit_end(struct world *w)
 		REQUIRE(w, "member-leak", s->members.count == 0 && s->instances.count == 0 && s->pendings.count == 0 && s->protocols.count == 0,
 			"shard %u: %zu members, %zu instances, %zu pending, %zu protocols", i, (size_t)s->members.count, (size_t)s->instances.count,
 			(size_t)s->pendings.count, (size_t)s->protocols.count);
-		REQUIRE(w, "timer-leak", purgatory_next(&s->purgatory) == TIME_NEVER, "shard %u still wants to be called", i);
+		REQUIRE(w, "timer-leak", timers(&s->purgatory.wheel) == 0, "shard %u still has %u timers", i, timers(&s->purgatory.wheel));
 		REQUIRE(w, "write-leak", s->writes.first == NULL && s->barriers == NULL, "shard %u still waits for the log", i);
 	}
 }

@@ -50,11 +50,13 @@ static void consumer_rediscover(struct consumer *c)
 
 static void consumer_send(struct consumer *c, int16_t api, int16_t version, const void *request, uint64_t timeout_us)
 {
-	if (c->conn == NULL || c->open_len == ARRAY_LEN(c->open))
+	int32_t id = -1;
+	if (c->conn != NULL && c->open_len < ARRAY_LEN(c->open))
+		id = conn_request(c->conn, api, version, bytes_str(c->client_id), request);
+	if (id < 0) {
+		consumer_rediscover(c);
 		return;
-	int32_t id = conn_request(c->conn, api, version, bytes_str(c->client_id), request);
-	if (id < 0)
-		return;
+	}
 	c->open[c->open_len].correlation_id = id;
 	c->open[c->open_len].api = api;
 	c->open[c->open_len].version = version;
@@ -210,7 +212,6 @@ static void consumer_join(struct consumer *c)
 	in.protocols = protocols;
 	in.protocols_len = (int32_t)c->assignors_len;
 	c->state = JOINING;
-	c->again = false;
 	c->wake = TIME_NEVER;
 	int64_t patience = c->v_join == 0 ? c->session_ms : c->rebalance_ms;
 	consumer_send(c, api_key_join_group, c->v_join, &in, (uint64_t)(patience + 5000) * US_PER_MS);
@@ -281,8 +282,9 @@ static void consumer_fatal(struct consumer *c, int16_t api, int16_t code)
 {
 	struct world *w = c->w;
 	bool log_refused = w->disk.fail_code != 0 && code == -1;
+	bool fenced = code == 82 && c->is_static; /* by its own older request, on a connection that it gave up */
 	bool full = code == 81 && w->plan.settings.group_max_size < CONSUMERS;
-	REQUIRE(w, "client-killed", !w->plan.clean || log_refused || full || w->stopping, "consumer %d: api %d answered %d", c->index, api, code);
+	REQUIRE(w, "client-killed", !w->plan.clean || log_refused || full || fenced || w->stopping, "consumer %d: api %d answered %d", c->index, api, code);
 	consumer_disconnect(c, false);
 	consumer_forget(c);
 	c->state = FATAL;

@@ -266,21 +266,18 @@ struct consumer {
 	char member[TEXT];
 	int32_t generation;
 	char protocol[32];
-	bool leads, skip, again;
+	bool leads, skip;
 	uint32_t owned;	   /* partitions */
 	bool owned_marked; /* the assignment carries our leader's mark */
 	uint64_t mark;
 	uint64_t wake, beat_at, commit_at, paused_until;
 	struct { int32_t correlation_id; int16_t api, version; uint64_t until; int32_t generation; } open[4];
 	unsigned int open_len;
-	uint8_t *plan; /* leader: the encoded sync request's assignments */
 	struct {
 		char id[TEXT];
 		uint32_t parts;
 	} computed[64];
 	unsigned int computed_len;
-	int16_t rejoin_after; /* reason */
-	uint64_t stable_since;
 };
 
 void consumer_act(struct consumer *c, const struct action *a);
@@ -339,7 +336,9 @@ struct shadow {
 struct shadows {
 	struct group *group;
 	enum group_state state;
-	int32_t generation;
+	int32_t generation, generation_before;
+	uint32_t pending_before;
+	int64_t timeout_before; /* smallest rebalance timeout of its members after the last step */
 	uint64_t preparing_since, preparing_until, completing_since;
 	int64_t timeout_at_completing;
 	bool initial;
@@ -374,7 +373,7 @@ struct world {
 	struct rng rogue_rng;
 	char stale[16][TEXT];
 	unsigned int stale_next;
-	char group_ids[GROUPS][16];
+	char group_ids[GROUPS][24];
 	struct bytes group_id[GROUPS];
 	char probes[SHARDS][16];
 	int64_t largest_timeout_ms[GROUPS + 1]; /* rebalance timeout ever asked for; the last: of any other group */
@@ -396,7 +395,6 @@ struct world {
 	uint64_t *offset_position; /* log position of the commit with this offset value */
 	size_t offset_cap;
 	int64_t acked[GROUPS][PARTS]; /* offset last answered as stored */
-	uint64_t successes[ACTION_COUNT];
 	uint64_t stable_assignments;
 	bool trace;
 	uint8_t arena_block[1 << 18];

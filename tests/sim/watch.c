@@ -56,7 +56,13 @@ static void note_assignment(struct conn *c, const struct asked *a, const struct 
 	if (g == NULL || g->state != GROUP_COMPLETING || a->expect.code != EXPECT_ANY || g->leader == NULL || !bytes_equal(g->leader->id, in->member_id))
 		return;
 	struct epoch *e = epoch_of(w, a->group, a->generation);
-	REQUIRE(w, "generation-unknown", e != NULL, "generation %d was never answered to anybody", a->generation);
+	if (e == NULL) { /* all its joins are still kept behind something; somebody guessed */
+		char protocol[TEXT];
+		e = epoch_new(w, a->group, a->generation);
+		memcpy(e->leader, a->member, TEXT);
+		text_of(protocol, g->protocol);
+		snprintf(e->protocol, sizeof(e->protocol), "%.31s", protocol);
+	}
 	REQUIRE(w, "two-leaders", same_member(e->leader, a->member), "generation %d: the engine's leader is %s, answered was %s", a->generation,
 		a->member, e->leader);
 	if (e->candidates_len == ARRAY_LEN(e->candidates))
@@ -327,6 +333,15 @@ static void remember_least(struct world *w, struct asked *a)
 		a->least[p] = a->group >= 0 && w->acked[a->group][p] >= 0 ? w->offset_position[w->acked[a->group][p]] : 0;
 }
 
+/* A commit of partitions that do not exist never reaches its group. */
+static bool reaches_group(const struct asked *a)
+{
+	bool any = a->api != api_key_offset_commit;
+	for (unsigned int p = 0; p < PARTS; p++)
+		any |= a->offsets[p] >= 0;
+	return any;
+}
+
 void watch_delivered(struct conn *c, const uint8_t *p, size_t len)
 {
 	struct world *w = c->w;
@@ -357,10 +372,11 @@ void watch_delivered(struct conn *c, const uint8_t *p, size_t len)
 	a->group = h.served ? world_group(w, facts_of(c, a, in)) : -1;
 	a->bound = bound_of(w, a);
 	a->expect = expect_request(w, c, a, in);
-	if ((a->api == api_key_heartbeat && (a->expect.code == 0 || a->expect.code == 27)) || (a->api == api_key_offset_commit && a->expect.code == 0))
+	if ((a->api == api_key_heartbeat && (a->expect.code == 0 || a->expect.code == 27)) || (a->api == api_key_offset_commit && a->expect.code == 0 && reaches_group(a)))
 		audit_life(w, a->group, a->member);
 	w->step.group = a->group;
 	w->step.api = a->api;
+	w->step.code = a->expect.code; /* until the answer says so itself */
 	if (a->group >= 0 && a->api == api_key_sync_group)
 		note_assignment(c, a, in);
 	if (a->group >= 0 && a->api == api_key_offset_fetch)
@@ -448,7 +464,7 @@ static void check_answer(struct conn *c, struct asked *a, const void *out)
 		check_join(c, a, out);
 	if (a->api == api_key_sync_group)
 		check_sync(c, a, out);
-	if (a->api == api_key_sync_group && code == 0 && c->in_call != a)
+	if (a->api == api_key_sync_group && code == 0 && want == EXPECT_ANY && c->in_call != a)
 		audit_life(w, a->group, a->member);
 }
 

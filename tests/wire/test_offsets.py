@@ -45,7 +45,8 @@ class Offsets(WireCase):
         self.commit(group, [(0, 5), (3, 8)])
         for version in range(2, 8):
             answer = self.c.request("OffsetFetch", version, group=group, topics=None)
-            self.assertEqual({t["name"]: sorted((p["index"], p["offset"]) for p in t["partitions"]) for t in answer["topics"]}, {TOPIC: [(0, 5), (3, 8)]})
+            got = {t["name"]: sorted((p["index"], p["offset"]) for p in t["partitions"]) for t in answer["topics"]}
+            self.assertEqual(got, {TOPIC: [(0, 5), (3, 8)]})
         for version in (8, 9, 10):
             answer = self.c.request("OffsetFetch", version, groups=[{"group": group, "topics": None}])
             topic, = answer["groups"][0]["topics"]
@@ -56,11 +57,13 @@ class Offsets(WireCase):
         names = [fresh() for _ in range(3)]
         for i, n in enumerate(names):
             self.commit(n, [(0, i)])
-        answer = self.c.request("OffsetFetch", 9, groups=[{"group": n, "member": "m", "epoch": 1, "topics": [{"name": TOPIC, "partitions": [0]}]} for n in names])
+        answer = self.c.request("OffsetFetch", 9, groups=[
+            {"group": n, "member": "m", "epoch": 1, "topics": [{"name": TOPIC, "partitions": [0]}]} for n in names])
         self.assertEqual([(g["group"], g["topics"][0]["partitions"][0]["offset"]) for g in answer["groups"]], list(zip(names, range(3))))
 
     def test_unknown_topics(self):
-        answer = self.c.request("OffsetCommit", 7, group=fresh(), topics=commit_topics([(0, 1)], name="no-such-topic") + commit_topics([(0, 1), (99, 1), (-1, 1)]))
+        topics = commit_topics([(0, 1)], name="no-such-topic") + commit_topics([(0, 1), (99, 1), (-1, 1)])
+        answer = self.c.request("OffsetCommit", 7, group=fresh(), topics=topics)
         got = {(t["name"], p["index"]): p["error"] for t in answer["topics"] for p in t["partitions"]}
         self.assertEqual(got, {("no-such-topic", 0): UNKNOWN_TOPIC, (TOPIC, 0): NONE, (TOPIC, 99): UNKNOWN_TOPIC, (TOPIC, -1): UNKNOWN_TOPIC})
 

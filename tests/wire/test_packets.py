@@ -49,7 +49,8 @@ class Packets(WireCase):
         mss, sack, stamps, scale = b"\2\4\5\xb4", b"\4\2", b"\x08\x0a\0\0\0\1\0\0\0\0", b"\3\3\7"
         cases = {"none": b"", "mss": mss, "all": mss + sack + stamps + b"\1" + scale, "nops": b"\1" * 40, "end": b"\0\2\4\1", "zeros": b"\0" * 40,
                  "unknown": b"\xfe\4ab" + b"\x1e\x0c" + b"\0" * 10 + mss, "unknown of length 2": b"\xfd\2\xfd\2" + mss, "fast open": b"\x22\2" + mss,
-                 "mss 536": b"\2\4\2\x18", "mss 65535": b"\2\4\xff\xff", "mss twice": mss + b"\2\4\2\0", "scale 14": b"\3\3\x0e", "scale 255": b"\3\3\xff",
+                 "mss 536": b"\2\4\2\x18", "mss 65535": b"\2\4\xff\xff", "mss twice": mss + b"\2\4\2\0", "scale 14": b"\3\3\x0e",
+                 "scale 255": b"\3\3\xff",
                  "timestamps alone": stamps, "auth": b"\x1d\x10" + b"\1" * 14 + mss}
         for name, options in cases.items():
             self.assertWorks(RawConnection(self.host, options), name)
@@ -79,8 +80,10 @@ class Packets(WireCase):
     def test_syn_options_that_are_malformed(self):
         """Served without them or not at all; never read beyond the header, never a loop."""
         with Counted(self, "tcp_bad_option", 5):
-            cases = (b"\2\0", b"\x63\0\x63\0", b"\1\1\1\2", b"\2\1\5\xb4", b"\2\x28\5\xb4", b"\2\3\5", b"\2\5\5\xb4\0", b"\3\2", b"\3\4\7\7", b"\4\3\0",
-                     b"\x08\x09" + b"\0" * 7, b"\x08\x0b" + b"\0" * 9, b"\x08\xff" + b"\0" * 10, b"\xfe\xff", b"\xfe", b"\1" * 39 + b"\2", b"\1" * 38 + b"\2\4",
+            cases = (b"\2\0", b"\x63\0\x63\0", b"\1\1\1\2", b"\2\1\5\xb4", b"\2\x28\5\xb4", b"\2\3\5", b"\2\5\5\xb4\0", b"\3\2",
+                     b"\3\4\7\7", b"\4\3\0",
+                     b"\x08\x09" + b"\0" * 7, b"\x08\x0b" + b"\0" * 9, b"\x08\xff" + b"\0" * 10, b"\xfe\xff", b"\xfe",
+                     b"\1" * 39 + b"\2", b"\1" * 38 + b"\2\4",
                      b"\5\x0a" + b"\0" * 8, b"\5\3\0", b"\xff" * 40)
             for options in cases:
                 c = RawConnection(self.host, options, timeout=0.3)
@@ -218,7 +221,8 @@ class Packets(WireCase):
 
     def test_ipv4_headers(self):
         with Counted(self, "ipv4_bad_header", 5):
-            for odd in ({"version": 6}, {"version": 0}, {"ihl": 0}, {"ihl": 4}, {"ihl": 15}, {"total": 0}, {"total": 19}, {"total": 39}, {"total": 41},
+            for odd in ({"version": 6}, {"version": 0}, {"ihl": 0}, {"ihl": 4}, {"ihl": 15}, {"total": 0}, {"total": 19},
+                        {"total": 39}, {"total": 41},
                         {"total": 1500}, {"total": 65535}):
                 port = self.host.port()
                 self.host.send_tcp(port, 1, 0, SYN, ip=odd)
@@ -251,8 +255,9 @@ class Packets(WireCase):
 
     def test_addresses(self):
         """Not for us, or from an address that nobody can have: our own among them."""
-        for src, dst in ((self.host.ip, "10.77.0.3"), (self.host.ip, "255.255.255.255"), (self.host.ip, "224.0.0.1"), (self.wire.server, self.wire.server),
-                         ("127.0.0.1", self.wire.server), ("0.0.0.0", self.wire.server), ("255.255.255.255", self.wire.server), ("224.0.0.1", self.wire.server)):
+        odd = ("10.77.0.3", "255.255.255.255", "224.0.0.1")
+        senders = (self.wire.server, "127.0.0.1", "0.0.0.0", "255.255.255.255", "224.0.0.1")
+        for src, dst in (*((self.host.ip, a) for a in odd), *((a, self.wire.server) for a in senders)):
             port = self.host.port()
             segment = tcp(src, dst, port, self.wire.port, 1, 0, SYN)
             self.wire.send(self.host.ethernet(ipv4(src, dst, segment)))
@@ -283,8 +288,7 @@ class Packets(WireCase):
                     self.wire.send(data)
                 self.live.check()
             for n in (100, 1500, 3000, 8900):
-                packet = ipv4(self.host.ip, self.wire.server, tcp(self.host.ip, self.wire.server, self.host.port(), self.wire.port, 1, 0, ACK, b"x" * (n - 40)))
-                self.wire.send(self.host.ethernet(packet))
+                self.host.send_tcp(self.host.port(), 1, 0, ACK, b"x" * (n - 40))
         finally:
             self.wire.mtu(before)
 
@@ -326,10 +330,10 @@ class Packets(WireCase):
         with Counted(self, "arp_bad", 5):
             zero, server = b"\0" * 6, self.wire.server
             good = self.host.arp(1, self.host.mac, self.host.ip, zero, server)
-            odd = [self.host.arp(1, self.host.mac, self.host.ip, zero, "10.77.0.3"), self.host.arp(1, self.host.mac, self.host.ip, zero, server, hardware=15),
-                   self.host.arp(1, self.host.mac, self.host.ip, zero, server, protocol=0x86DD), self.host.arp(1, self.host.mac, self.host.ip, zero, server, hlen=8),
-                   self.host.arp(1, self.host.mac, self.host.ip, zero, server, plen=16), self.host.arp(3, self.host.mac, self.host.ip, zero, server),
-                   self.host.arp(0, self.host.mac, self.host.ip, zero, server), good[:27], good[:8], good[:1], b"",
+            me = self.host.mac, self.host.ip, zero
+            odd = [self.host.arp(1, *me, "10.77.0.3"), self.host.arp(1, *me, server, hardware=15), self.host.arp(1, *me, server, protocol=0x86DD),
+                   self.host.arp(1, *me, server, hlen=8), self.host.arp(1, *me, server, plen=16), self.host.arp(3, *me, server),
+                   self.host.arp(0, *me, server), good[:27], good[:8], good[:1], b"",
                    self.host.arp(2, self.host.mac, self.host.ip, self.wire.server_mac, server)]
             for payload in odd:
                 self.wire.send(self.host.ethernet(payload, ARP, dst=BROADCAST))
@@ -351,7 +355,8 @@ class Packets(WireCase):
         for i in range(1000):
             sender = "%s.%d" % (self.wire.server.rsplit(".", 1)[0], 3 + i % 250)
             if sender != self.host.ip:
-                self.wire.send(self.host.ethernet(self.host.arp(1, rand_mac(i), sender, b"\0" * 6, self.wire.server), ARP, dst=BROADCAST, src=rand_mac(i)))
+                packet = self.host.arp(1, rand_mac(i), sender, b"\0" * 6, self.wire.server)
+                self.wire.send(self.host.ethernet(packet, ARP, dst=BROADCAST, src=rand_mac(i)))
         self.wire.send(self.host.ethernet(self.host.arp(1, self.host.mac, self.wire.server, b"\0" * 6, self.wire.server), ARP, dst=BROADCAST))
         self.live.check()
 

@@ -3,7 +3,8 @@
 import struct
 import unittest
 
-from harness import (Counted, NONE, PARTITIONS, REFERENCE, TOPIC, UNKNOWN_MEMBER, UNSUPPORTED_VERSION, INVALID_REQUEST, Member, WireCase, fresh, ours, settle)
+from harness import (Counted, INVALID_REQUEST, NONE, PARTITIONS, REFERENCE, TOPIC, UNKNOWN_MEMBER, UNSUPPORTED_VERSION, Member, WireCase, fresh,
+                     ours, settle)
 from kafka import API, API_OF_KEY, Reader, encode_request, frame
 
 ADVERTISED = {"Produce", "Fetch", "ListOffsets", "Metadata", "OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup", "Heartbeat",

@@ -96,6 +96,7 @@ Test(heartbeat, memo_is_used_and_never_trusted_blindly)
 	cr_expect_eq(beat(&memo, "g", s->id, NULL, 2), 0);
 	const struct member *slot = memo.member;
 	rig_leave_many(r, "g", "|inst");
+	cr_expect_eq(beat(&memo, "g", s->id, NULL, 2), 25); /* and before that it is free, its texts are gone */
 	rig_join(r, 3, "", NULL, 10000, 60000, "range");
 	cr_assert(slot->tag != 0 && slot->tag != memo.tag); /* the slab gave the same slot */
 	cr_expect_eq(beat(&memo, "g", s->id, NULL, 2), 25);

@@ -294,3 +294,27 @@ Test(join, half_closed_connections_are_not_parked)
 	cr_expect_str_eq(rig_state(r), "Stable");
 	cr_expect_eq(rig_group(r)->members_len, 2);
 }
+
+Test(join, a_retry_of_a_waiting_member_is_no_surplus)
+{
+	r->settings.group_max_size = 2;
+	struct call *ask = rig_join(r, 9, "", NULL, 10000, 60000, "range");
+	struct call *x = rig_join(r, 9, ask->id, NULL, 10000, 60000, "range");
+	struct call *y = rig_join_twice(r, 10000, 60000, "range");
+	struct call *again = rig_join(r, 9, ask->id, NULL, 10000, 60000, "range");
+	cr_expect_eq(x->error, 27);
+	cr_expect(!again->answered);
+	rig_pass(r, 6000);
+	cr_expect_eq(again->error, 0);
+	cr_expect_eq(y->error, 0);
+}
+
+Test(join, more_votes_win_against_the_leaders_wish)
+{
+	struct call *leader = rig_join_twice(r, 10000, 60000, "b,c");
+	rig_join_twice(r, 10000, 60000, "c,b");
+	rig_join_twice(r, 10000, 60000, "c,b");
+	rig_pass(r, 6000);
+	cr_expect_str_eq(leader->leader, leader->id);
+	cr_expect_str_eq(leader->protocol, "c");
+}

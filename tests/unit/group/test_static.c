@@ -229,3 +229,28 @@ Test(static_member, full_group_lets_a_known_instance_back_in)
 	rig_settle(r);
 	cr_expect_eq(n->error, 0);
 }
+
+Test(static_member, an_absent_leader_hands_over)
+{
+	struct call *s = rig_join(r, 9, "", "is", 1000000, 20000, "range");
+	struct call *d = rig_join_twice(r, 60000, 20000, "range");
+	rig_pass(r, 6000);
+	cr_assert_str_eq(d->leader, s->id);
+	struct call *again = rig_join(r, 9, d->id, NULL, 60000, 20000, "range=new");
+	rig_pass(r, 20000);
+	cr_expect_eq(again->error, 0);
+	cr_expect_str_eq(again->leader, d->id); /* the one that is there */
+	cr_expect_eq(again->len, 2);
+}
+
+Test(static_member, a_replaced_new_member_is_no_ghost)
+{
+	struct call *x = rig_join(r, 9, "", "ia", 10000, 60000, "range");
+	struct call *y = rig_join(r, 9, "", "ia", 10000, 60000, "range");
+	cr_expect_eq(x->error, 82);
+	rig_drop(y); /* its instance id is known: it may come back until its session ends */
+	cr_expect_eq(rig_group(r)->members_len, 1);
+	struct call *z = rig_join(r, 9, "", "ia", 10000, 60000, "range");
+	rig_pass(r, 6000);
+	cr_expect_eq(z->error, 0);
+}

@@ -218,3 +218,36 @@ Test(sync, stop_answers_parked)
 	shard_stop(r->shard, r->now);
 	expect_error(fb, 16);
 }
+
+Test(sync, records_of_two_generations_in_flight)
+{
+	rig_log_hold(r, true);
+	struct call *old = leader_sync("A", "B");
+	rig_join(r, 9, a->id, NULL, 10000, 60000, "range=changed");
+	rig_join(r, 9, b->id, NULL, 10000, 60000, "range=sb");
+	expect_error(old, 27);
+	cr_assert_eq(rig_group(r)->generation, 2);
+	char list[512];
+	snprintf(list, sizeof(list), "%s=A2,%s=B2", a->id, b->id);
+	struct call *fb = rig_sync(r, 5, b->id, NULL, 2, "");
+	struct call *fa = rig_sync(r, 5, a->id, NULL, 2, list);
+	rig_log_hold(r, false);
+	rig_settle(r);
+	cr_expect_str_eq(fa->assignment, "A2");
+	cr_expect_str_eq(fb->assignment, "B2");
+	cr_expect_str_eq(rig_state(r), "Stable");
+}
+
+Test(sync, a_record_of_an_older_generation_in_completing)
+{
+	rig_log_hold(r, true);
+	struct call *old = leader_sync("A", "B");
+	rig_join(r, 9, a->id, NULL, 10000, 60000, "range=changed");
+	rig_join(r, 9, b->id, NULL, 10000, 60000, "range=sb");
+	struct call *fb = rig_sync(r, 5, b->id, NULL, 2, "");
+	rig_log_hold(r, false);
+	rig_settle(r);
+	expect_error(old, 27);
+	cr_expect(!fb->answered);
+	cr_expect_str_eq(rig_state(r), "CompletingRebalance");
+}

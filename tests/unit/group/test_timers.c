@@ -227,3 +227,48 @@ Test(timers, nothing_is_left_when_all_are_gone)
 	cr_expect_eq(purgatory_next(&r->shard->purgatory), TIME_NEVER);
 	cr_expect_eq(rig_group(r)->generation, 2);
 }
+
+Test(timers, drop_of_a_parked_sync_falls_back_to_the_session)
+{
+	struct call *a = rig_join_twice(r, 60000, 60000, "range");
+	struct call *b = rig_join_twice(r, 10000, 60000, "range");
+	rig_pass(r, 6000);
+	cr_assert_eq(b->error, 0);
+	struct call *sync = rig_sync(r, 3, b->id, NULL, 1, "");
+	rig_pass(r, 15000); /* parked: alive */
+	cr_expect_eq(rig_group(r)->members_len, 2);
+	rig_drop(sync);
+	rig_pass(r, 9999);
+	cr_expect_eq(rig_group(r)->members_len, 2);
+	rig_pass(r, 1);
+	cr_expect_eq(rig_group(r)->members_len, 1);
+	cr_expect_eq(rig_heartbeat(r, a->id, NULL, 1)->error, 27);
+}
+
+Test(timers, heartbeats_do_not_shorten_the_time_of_a_new_member)
+{
+	struct call *c[1];
+	rig_stable(r, c, 1);
+	struct call *ask = rig_join(r, 9, "", NULL, 6000, 60000, "range");
+	struct call *n = rig_join(r, 9, ask->id, NULL, 6000, 60000, "range");
+	cr_expect_eq(rig_heartbeat(r, ask->id, NULL, 1)->error, 27);
+	for (int i = 0; i < 3; i++) {
+		rig_pass(r, 5000);
+		rig_heartbeat(r, c[0]->id, NULL, 1);
+	}
+	cr_expect(!n->answered);
+	cr_expect_eq(rig_group(r)->members_len, 2);
+}
+
+Test(timers, no_sync_timer_once_all_have_synced)
+{
+	struct call *c[2];
+	rig_stable(r, c, 2);
+	for (int i = 0; i < 40; i++) { /* 200 s: more than three rebalance time-outs */
+		rig_pass(r, 5000);
+		cr_assert_eq(rig_heartbeat(r, c[0]->id, NULL, 1)->error, 0);
+		cr_assert_eq(rig_heartbeat(r, c[1]->id, NULL, 1)->error, 0);
+	}
+	cr_expect_eq(r->stats.group_rebalances, 1);
+	cr_expect(!purgatory_waiting(&rig_group(r)->sync));
+}

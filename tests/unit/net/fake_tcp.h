@@ -1,8 +1,9 @@
 /*
- * fake_tcp.h - TCP without TCP: the functions of dataplane/tcp/tcp.h that framing calls, recording what they were asked.
+ * fake_tcp.h - TCP without TCP: the functions of dataplane/tcp/tcp.h that framing calls, recording what they were
+ * asked.
  *
- * Definitions, not only declarations: exactly one file of a program includes it (the frame test, the frame fuzz target).
- * Like the real one, it calls nobody back from inside a call.
+ * Definitions, not only declarations: exactly one file of a program includes it (the frame test, the frame fuzz
+ * target). Like the real one, it calls nobody back from inside a call.
  */
 #ifndef TESTS_FAKE_TCP_H
 #define TESTS_FAKE_TCP_H

@@ -222,6 +222,7 @@ Test(arp, contradiction_makes_us_ask_and_the_answer_decides)
 	arrive(REPLY, PEER, mac_a, SELF);
 	cr_assert(knows(PEER, mac_a));
 	arrive(REQUEST, PEER, mac_b, SELF);
+	cr_assert(knows(PEER, mac_a), "a question to us changes nothing by itself");
 	arrive(REPLY, PEER, mac_b, SELF);
 	cr_assert(knows(PEER, mac_b), "it has really moved");
 }

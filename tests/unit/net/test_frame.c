@@ -353,6 +353,11 @@ Test(frame, close_inside_a_frame_stops_delivery)
 	channel_abort(channel);
 	poll_once();
 	cr_assert_eq(conn.aborts, 1, "an abort may follow a close");
+	channel_abort(channel);
+	channel_close(channel);
+	poll_once();
+	cr_assert_eq(conn.aborts, 1);
+	cr_assert_eq(conn.closes, 1);
 }
 
 Test(frame, abort_verdict)

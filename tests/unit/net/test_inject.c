@@ -22,6 +22,8 @@ static void init(void)
 	cr_assert_geq(rte_eal_init(ARRAY_LEN(argv) - 1, argv), 0);
 	pool = mbufs_new("test", 8191, 2048 + RTE_PKTMBUF_HEADROOM);
 	cr_assert_not_null(pool);
+	cr_assert_eq(pool->elt_size, sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM + 2048);
+	cr_assert_eq(rte_pktmbuf_data_room_size(pool), RTE_PKTMBUF_HEADROOM + 2048);
 }
 
 static void fini(void)
