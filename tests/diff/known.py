@@ -120,6 +120,15 @@ def session_of_replacement(d):
     return False
 
 
+def sign_of_life_while_new(d):
+    """Kafka expires a new member, whose first join is parked, one session after it sent a heartbeat or a commit."""
+    e = d.kafka_entry
+    if e.name != "JoinGroup" or error_of(e) != 25 or d.field != "phase" or error_of(d.muster_entry) == 25:
+        return False
+    return any(o.phase >= e.phase and o.name in ("Heartbeat", "OffsetCommit") and o.values["member"] == e.values["member"]
+               for o in d.kafka_entries)
+
+
 KNOWN = [
     Known("superseded join answered",
           "A member that sends JoinGroup while its earlier one is parked (on another connection) has the earlier one answered 27 at once; Kafka "
@@ -147,6 +156,9 @@ KNOWN = [
     Known("session timeout of a replaced static member",
           "A static member that is replaced without a rebalance gets its new session timeout at once; in Kafka the timer still has the old length "
           "until the first heartbeat (group-protocol 0.3).", session_of_replacement, ends=True),
+    Known("a new member keeps its time",
+          "A member in its first join phase may stay parked for 300 s. In Kafka a heartbeat or commit of it (which no client sends) shortens that "
+          "to its session timeout.", sign_of_life_while_new, ends=True),
     Known("no internal topics", "Metadata of all topics holds __consumer_offsets in Kafka; Muster has no such topic.", internal_topics),
     Known("other words of an error", "The text of an error is our own.", lambda d: d.field.endswith("message") and isinstance(d.muster, str)),
 ]

@@ -272,3 +272,18 @@ Test(timers, no_sync_timer_once_all_have_synced)
 	cr_expect_eq(r->stats.group_rebalances, 1);
 	cr_expect(!purgatory_waiting(&rig_group(r)->sync));
 }
+
+Test(timers, a_new_member_that_comes_back_after_a_drop_waits_as_long_as_any)
+{
+	struct call *c[1];
+	rig_stable(r, c, 1);
+	struct call *ask = rig_join(r, 9, "", NULL, 6000, 60000, "range");
+	rig_drop(rig_join(r, 9, ask->id, NULL, 6000, 60000, "range"));
+	struct call *again = rig_join(r, 9, ask->id, NULL, 6000, 60000, "range");
+	for (int i = 0; i < 4; i++) {
+		rig_pass(r, 5000);
+		rig_heartbeat(r, c[0]->id, NULL, 1);
+	}
+	cr_expect(!again->answered);
+	cr_expect_eq(rig_group(r)->members_len, 2);
+}

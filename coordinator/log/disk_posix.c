@@ -1,0 +1,282 @@
+/*
+ * disk_posix.c - the disk through plain system calls, made by one helper thread, so that the worker never waits in one.
+ *
+ * Two stacks of operations, both pushed by one side and taken whole by the other with one exchange: `asked` (worker to helper) and `answered`
+ * (helper to worker). The helper sleeps on a semaphore while nothing is asked; the worker is never woken, it polls. Taken stacks are turned round, so operations run in the order of
+ * their submission.
+ *
+ * A completion seen by the worker happens after the helper's system call (release and acquire on the stacks); no other state is shared.
+ */
+#define _GNU_SOURCE /* O_DIRECT, fallocate */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "muster/check.h"
+
+#include "coordinator/log/disk.h"
+
+#define WAIT_NS 50000 /* between two looks of a waiting poll */
+
+struct disk_posix {
+	struct disk disk;
+	int folder;
+	bool cached;
+	pthread_t helper;
+	sem_t work; /* posted for each operation asked */
+	atomic_bool stop;
+	_Atomic(struct disk_op *) asked, answered;
+	unsigned int pending; /* the worker's count */
+};
+
+static struct disk_posix *disk_posix_of(struct disk *disk)
+{
+	return CONTAINER_OF(disk, struct disk_posix, disk);
+}
+
+/* ---- stacks ---- */
+
+static void stack_push(_Atomic(struct disk_op *) *stack, struct disk_op *op)
+{
+	struct disk_op *top = atomic_load_explicit(stack, memory_order_relaxed);
+	do
+		op->next = top;
+	while (!atomic_compare_exchange_weak_explicit(stack, &top, op, memory_order_release, memory_order_relaxed));
+}
+
+/* Oldest first. */
+static struct disk_op *stack_take(_Atomic(struct disk_op *) *stack)
+{
+	struct disk_op *op = atomic_exchange_explicit(stack, NULL, memory_order_acquire), *turned = NULL;
+	while (op != NULL) {
+		struct disk_op *next = op->next;
+		op->next = turned;
+		turned = op;
+		op = next;
+	}
+	return turned;
+}
+
+/* ---- system calls, on the helper ---- */
+
+static int64_t posix_open(const struct disk_posix *d, const char *name, int flags)
+{
+	int fd = d->cached ? -1 : openat(d->folder, name, flags | O_DIRECT | O_CLOEXEC, 0640);
+	if (fd < 0 && (d->cached || errno == EINVAL))
+		fd = openat(d->folder, name, flags | O_CLOEXEC, 0640);
+	return fd < 0 ? -errno : fd;
+}
+
+static int64_t posix_create(const struct disk_posix *d, struct disk_op *op)
+{
+	int64_t fd = posix_open(d, op->name, O_RDWR | O_CREAT | O_TRUNC);
+	if (fd < 0)
+		return fd;
+	int error = fallocate((int)fd, 0, 0, (off_t)op->len) == 0 ? 0 : errno;
+	if (error == EOPNOTSUPP || error == ENOSYS)
+		error = ftruncate((int)fd, (off_t)op->len) == 0 ? 0 : errno;
+	if (error != 0) {
+		close((int)fd);
+		unlinkat(d->folder, op->name, 0);
+		return -error;
+	}
+	op->file = (int)fd;
+	return 0;
+}
+
+static int64_t posix_open_old(const struct disk_posix *d, struct disk_op *op)
+{
+	struct stat st;
+	int64_t fd = posix_open(d, op->name, O_RDWR);
+	if (fd < 0)
+		return fd;
+	if (fstat((int)fd, &st) != 0) {
+		int error = errno;
+		close((int)fd);
+		return -error;
+	}
+	op->file = (int)fd;
+	op->len = (size_t)st.st_size;
+	return 0;
+}
+
+static int64_t posix_read(struct disk_op *op)
+{
+	size_t got = 0;
+	while (got < op->len) {
+		ssize_t n = pread(op->file, op->buf + got, op->len - got, (off_t)(op->offset + got));
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			break;
+		got += n > 0 ? (size_t)n : 0;
+	}
+	return (int64_t)got;
+}
+
+static int64_t posix_write(struct disk_op *op)
+{
+	size_t put = 0;
+	while (put < op->len) {
+		ssize_t n = pwrite(op->file, op->buf + put, op->len - put, (off_t)(op->offset + put));
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		put += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+static int64_t posix_sync_folder(const struct disk_posix *d, int result)
+{
+	return result != 0 || fsync(d->folder) != 0 ? -errno : 0;
+}
+
+static int64_t posix_list(const struct disk_posix *d, struct disk_op *op)
+{
+	int fd = openat(d->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (dir == NULL)
+		return -errno;
+	uint8_t *names = NULL;
+	size_t len = 0;
+	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+		size_t n = strlen(e->d_name) + 1;
+		if (e->d_name[0] == '.' || n > FORMAT_NAME_MAX)
+			continue;
+		uint8_t *grown = realloc(names, len + n);
+		if (grown == NULL) {
+			free(names);
+			closedir(dir);
+			return -ENOMEM;
+		}
+		names = grown;
+		memcpy(names + len, e->d_name, n);
+		len += n;
+	}
+	closedir(dir);
+	op->buf = names;
+	op->len = len;
+	return 0;
+}
+
+static int64_t posix_run(const struct disk_posix *d, struct disk_op *op)
+{
+	switch (op->verb) {
+	case DISK_CREATE:
+		return posix_create(d, op);
+	case DISK_OPEN:
+		return posix_open_old(d, op);
+	case DISK_READ:
+		return posix_read(op);
+	case DISK_WRITE:
+		return posix_write(op);
+	case DISK_FLUSH:
+		return fdatasync(op->file) == 0 ? 0 : -errno;
+	case DISK_CLOSE:
+		return close(op->file) == 0 ? 0 : -errno;
+	case DISK_RENAME:
+		return posix_sync_folder(d, renameat(d->folder, op->name, d->folder, op->to));
+	case DISK_REMOVE:
+		return posix_sync_folder(d, unlinkat(d->folder, op->name, 0));
+	case DISK_LIST:
+		return posix_list(d, op);
+	}
+	return -EINVAL;
+}
+
+static void *posix_helper(void *arg)
+{
+	struct disk_posix *d = arg;
+	while (!atomic_load(&d->stop)) {
+		while (sem_wait(&d->work) != 0)
+			;
+		for (struct disk_op *op = stack_take(&d->asked); op != NULL;) {
+			struct disk_op *next = op->next;
+			op->result = posix_run(d, op);
+			stack_push(&d->answered, op);
+			op = next;
+		}
+	}
+	return NULL;
+}
+
+/* ---- the worker's side ---- */
+
+static void disk_posix_submit(struct disk *disk, struct disk_op *op)
+{
+	struct disk_posix *d = disk_posix_of(disk);
+	d->pending++;
+	stack_push(&d->asked, op);
+	sem_post(&d->work);
+}
+
+static void disk_posix_poll(struct disk *disk, bool wait)
+{
+	struct disk_posix *d = disk_posix_of(disk);
+	if (d->pending == 0)
+		return;
+	while (atomic_load_explicit(&d->answered, memory_order_relaxed) == NULL) {
+		if (!wait)
+			return;
+		nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
+	}
+	for (struct disk_op *op = stack_take(&d->answered); op != NULL;) {
+		struct disk_op *next = op->next;
+		d->pending--;
+		disk_complete(op);
+		op = next;
+	}
+}
+
+static void disk_posix_free(struct disk *disk)
+{
+	struct disk_posix *d = disk_posix_of(disk);
+	CHECK(d->pending == 0);
+	atomic_store(&d->stop, true);
+	sem_post(&d->work);
+	pthread_join(d->helper, NULL);
+	sem_destroy(&d->work);
+	close(d->folder);
+	free(d);
+}
+
+static const struct disk_ops disk_posix_ops = {disk_posix_submit, disk_posix_poll, disk_posix_free, "posix"};
+
+struct disk *disk_posix_new(const char *folder, bool cached, char *err, size_t err_len)
+{
+	struct disk_posix *d = calloc(1, sizeof(*d));
+	if (d == NULL) {
+		snprintf(err, err_len, "no memory");
+		return NULL;
+	}
+	bool made = mkdir(folder, 0750) == 0 || errno == EEXIST;
+	d->disk.ops = &disk_posix_ops;
+	d->cached = cached;
+	d->folder = made ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (d->folder < 0) {
+		snprintf(err, err_len, "%s: %s", folder, strerror(errno));
+	} else if (flock(d->folder, LOCK_EX | LOCK_NB) != 0) {
+		snprintf(err, err_len, "%s: %s", folder, errno == EWOULDBLOCK ? "another program uses this log" : strerror(errno));
+	} else {
+		sem_init(&d->work, 0, 0);
+		if (pthread_create(&d->helper, NULL, posix_helper, d) == 0)
+			return &d->disk;
+		snprintf(err, err_len, "no thread for the disk");
+	}
+	if (d->folder >= 0)
+		close(d->folder);
+	free(d);
+	return NULL;
+}
