@@ -1,8 +1,8 @@
 /*
- * answer.c - answers out: encoded once, sent in the order of the requests, kept until their turn; and the two ways in which a request waits in
- * the session itself, for a time (api_answer_at) and for durability (api_durable).
+ * answer.c - answers out: encoded once, sent in the order of the requests, kept until their turn; and the ways in which a request waits in
+ * the session itself: for a time (api_answer_at) and for durability, to go on (api_durable) or to be answered (api_answer_durable).
  *
- * Both ways end in the timer of the request, so that a handler never runs inside of another one's call: what a barrier reports in the middle of
+ * All ways end in the timer of the request, so that a handler never runs inside of another one's call: what a barrier reports in the middle of
  * a shard's work only hangs the timer, due at once.
  */
 #include <stdlib.h>
@@ -158,6 +158,8 @@ const struct request_ops answer_ops = {.answer = answer_answer, .refuse = answer
 
 /* ---- waiting in the session ---- */
 
+static bool answer_settled(struct session_request *sr, struct now now);
+
 static void answer_drop(struct request *rq, struct now now)
 {
 	struct session_request *sr = CONTAINER_OF(rq, struct session_request, rq);
@@ -172,8 +174,10 @@ void answer_timer(struct wheel_timer *timer, void *arg)
 	struct session_request *sr = CONTAINER_OF(timer, struct session_request, timer);
 	struct session *s = sr->session;
 	struct now now = *(const struct now *)arg;
+	if (sr->hold == HOLD_DURABLE && !answer_settled(sr, now))
+		return;
 	answer_unpark(sr);
-	if (sr->hold == HOLD_ANSWER) {
+	if (sr->hold != HOLD_AGAIN) {
 		sr->state = REQUEST_ANSWERED;
 		answer_flush(s);
 		return;
@@ -229,4 +233,44 @@ bool api_durable(const struct api_call *call, unsigned int n, struct shard *shar
 	sr->hold = HOLD_AGAIN;
 	request_park(call->rq, REQUEST_WAIT_DURABLE, answer_drop, NULL);
 	return false;
+}
+
+/* Goes from shard to shard; false: the barrier waits in one of them. */
+static bool answer_settled(struct session_request *sr, struct now now)
+{
+	struct shard *shard;
+	while ((shard = node_shard_at(sr->all->node, sr->next_shard)) != NULL) {
+		sr->shard = shard;
+		sr->barrier.then = answer_durable;
+		sr->barred = sr->in_call = true;
+		shard_barrier_at(shard, &sr->barrier, sr->position, now);
+		sr->in_call = false;
+		if (sr->barred)
+			return false;
+		sr->next_shard++;
+	}
+	return true;
+}
+
+void api_answer_durable(const struct api_call *call, const void *response)
+{
+	struct session_request *sr = CONTAINER_OF(call->rq, struct session_request, rq);
+	struct shard *shard;
+	size_t len = answer_encode(sr->all, call->rq, response);
+	if (len == 0 || !answer_keep(sr, sr->all->scratch.base, len)) {
+		answer_refuse(call->rq, call->now);
+		return;
+	}
+	sr->position = 0;
+	sr->next_shard = 0;
+	for (unsigned int i = 0; (shard = node_shard_at(call->node, i)) != NULL; i++)
+		if (shard_appended(shard) > sr->position)
+			sr->position = shard_appended(shard);
+	sr->hold = HOLD_DURABLE;
+	if (answer_settled(sr, call->now)) {
+		sr->state = REQUEST_ANSWERED;
+		answer_flush(sr->session);
+		return;
+	}
+	request_park(call->rq, REQUEST_WAIT_DURABLE, answer_drop, NULL);
 }

@@ -29,6 +29,7 @@
 
 #include "coordinator/catalog.h"
 #include "coordinator/cli.h"
+#include "coordinator/config_kafka.h"
 #include "coordinator/node.h"
 #include "coordinator/output.h"
 
@@ -44,6 +45,7 @@ struct program {
 	struct cli cli;
 	struct config cfg;
 	struct group_settings groups;
+	struct config_kafka settings;
 	char host[CONFIG_TEXT_MAX + 1]; /* that clients are told */
 	struct image *image;
 	struct log *log;
@@ -171,6 +173,8 @@ static void group_settings_of(const struct config *cfg, struct group_settings *o
 		.group_max_size = (int32_t)cfg->group_max_size,
 		.offset_metadata_max_bytes = (int32_t)cfg->offset_metadata_max_bytes,
 		.journal_events = (int32_t)cfg->journal_events,
+		.offsets_retention_minutes = (int32_t)cfg->offsets_retention_minutes,
+		.offsets_retention_check_interval_ms = cfg->offsets_retention_check_interval_ms,
 	};
 }
 
@@ -260,6 +264,8 @@ static struct node *node_start(struct program *pr, struct dataplane *dp)
 		.max_fetch_wait_ms = (unsigned int)pr->cfg.fetch_wait_max_ms,
 		.journal = pr->cfg.journal_output == 0 ? journal : NULL,
 		.journal_arg = pr,
+		.settings = pr->settings.list,
+		.settings_len = pr->settings.len,
 	};
 	if (getrandom(cfg.random, sizeof(cfg.random), 0) != sizeof(cfg.random))
 		return NULL;
@@ -398,6 +404,7 @@ int main(int argc, char **argv)
 	else {
 		host_of(&pr->cfg, pr->host, sizeof(pr->host));
 		group_settings_of(&pr->cfg, &pr->groups);
+		config_kafka(&pr->settings, &pr->cfg, (int32_t)pr->cfg.node_id);
 		pr->image = image_build(pr, err, sizeof(err));
 		if (pr->image == NULL)
 			status = refuse(err);

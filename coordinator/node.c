@@ -94,6 +94,22 @@ struct shard *node_shard(struct node *node, struct bytes group_id)
 	return node->shards[i];
 }
 
+struct shard *node_shard_at(struct node *node, unsigned int i)
+{
+	return i < node->shards_len ? node->shards[i] : NULL;
+}
+
+int32_t node_id(const struct node *node)
+{
+	return node->cfg.node_id;
+}
+
+unsigned int node_settings(const struct node *node, const struct setting **out)
+{
+	*out = node->cfg.settings;
+	return node->cfg.settings_len;
+}
+
 unsigned int node_max_fetch_wait_ms(const struct node *node)
 {
 	return node->cfg.max_fetch_wait_ms;

@@ -8,6 +8,7 @@
 #include "muster/stats.h"
 
 #include "coordinator/image.h"
+#include "coordinator/setting.h"
 #include "coordinator/shard.h"
 
 struct node;
@@ -21,6 +22,8 @@ struct node_config {
 	/* Rebalance journal: called for each finished event with one line of text; may be NULL. */
 	void (*journal)(void *arg, const char *line);
 	void *journal_arg;
+	const struct setting *settings; /* that DescribeConfigs shows of this node; outlive it */
+	unsigned int settings_len;
 };
 
 /* `image`, `log` and `stats` outlive the node. NULL: no memory. */

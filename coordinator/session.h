@@ -43,6 +43,7 @@ enum session_request_state {
 enum session_request_hold {
 	HOLD_NONE,
 	HOLD_ANSWER, /* api_answer_at: `bytes` is the answer, the timer lets it out */
+	HOLD_DURABLE, /* api_answer_durable: `bytes` is the answer; one barrier after the other, then the timer */
 	HOLD_AGAIN,  /* api_durable: `bytes` is the body; barrier, then timer, then the handler runs again */
 };
 
@@ -62,6 +63,8 @@ struct session_request {
 	bool in_call;	/* api_durable is asking for the barrier right now */
 	uint32_t passed; /* waits that are over (api_durable) */
 	struct shard *shard; /* that the barrier is in */
+	uint64_t position;   /* HOLD_DURABLE: all shards from `next_shard` on must be durable up to here */
+	unsigned int next_shard;
 	struct shard_barrier barrier;
 	struct wheel_timer timer;
 	uint8_t small[40]; /* the answer to a heartbeat or commit fits */

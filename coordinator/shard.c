@@ -74,7 +74,7 @@ void *shard_scratch(struct shard *shard, size_t size)
 
 static void shard_run_barriers(struct shard *shard, struct now now)
 {
-	uint64_t applied = shard->writes.first != NULL ? shard->writes.first->position - 1 : shard->writes.appended;
+	uint64_t applied = shard->writes.first != NULL ? shard->writes.first->position - 1 : UINT64_MAX;
 	struct shard_barrier **at = &shard->barriers;
 	struct shard_barrier *due = NULL, **last = &due;
 	while (*at != NULL) {
@@ -100,16 +100,27 @@ uint64_t shard_tick(struct shard *shard, unsigned int budget, struct now now)
 {
 	if (writes_complete(shard, now) > 0 && shard->barriers != NULL)
 		shard_run_barriers(shard, now);
+	expiry_arm(shard, now);
 	purgatory_advance(&shard->purgatory, budget, now);
 	/* something is on its way: look again in the next round, the log says in its own wish when to wake up for it */
 	return shard->writes.first != NULL ? now.us : purgatory_next(&shard->purgatory);
 }
 
+uint64_t shard_appended(const struct shard *shard)
+{
+	return shard->writes.appended;
+}
+
 void shard_barrier(struct shard *shard, struct shard_barrier *barrier, struct now now)
 {
+	shard_barrier_at(shard, barrier, shard->writes.appended, now);
+}
+
+void shard_barrier_at(struct shard *shard, struct shard_barrier *barrier, uint64_t position, struct now now)
+{
 	barrier->next = NULL;
-	barrier->position = shard->writes.appended;
-	if (shard->writes.first == NULL) {
+	barrier->position = position;
+	if (shard->writes.first == NULL || shard->writes.first->position > position) {
 		barrier->then(barrier, now);
 		return;
 	}
@@ -219,32 +230,4 @@ bool shard_journal_each(struct shard *shard, struct bytes group_id, void (*visit
 		return false;
 	journal_each(&g->journal, visit, arg);
 	return true;
-}
-
-struct shard_group_walk {
-	void (*visit)(void *arg, const struct shard_group *group);
-	void *arg;
-};
-
-static void shard_visit_group(struct table_node *n, void *arg)
-{
-	const struct shard_group_walk *walk = arg;
-	const struct group *g = CONTAINER_OF(n, struct group, node);
-	struct shard_group view = {
-		.id = g->id,
-		.state = group_state_name(g->state),
-		.protocol_type = g->protocol_type,
-		.protocol = g->protocol,
-		.leader = g->leader != NULL ? g->leader->id : BYTES_NULL,
-		.generation = g->generation,
-		.members = g->members_len,
-		.pending = g->pending_len,
-	};
-	walk->visit(walk->arg, &view);
-}
-
-void shard_group_each(struct shard *shard, void (*visit)(void *arg, const struct shard_group *group), void *arg)
-{
-	struct shard_group_walk walk = {visit, arg};
-	table_each(&shard->groups, shard_visit_group, &walk);
 }

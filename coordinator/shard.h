@@ -24,6 +24,8 @@ struct group_settings {
 	int32_t group_max_size;
 	int32_t offset_metadata_max_bytes;
 	int32_t journal_events; /* rebalance events kept per group */
+	int32_t offsets_retention_minutes;
+	int64_t offsets_retention_check_interval_ms; /* 0: offsets never expire */
 };
 
 struct shard;
@@ -83,6 +85,10 @@ struct shard_barrier {
 	void (*then)(struct shard_barrier *barrier, struct now now);
 };
 void shard_barrier(struct shard *shard, struct shard_barrier *barrier, struct now now);
+/* The same for what was appended up to a position of the log, which all shards of a worker share. */
+void shard_barrier_at(struct shard *shard, struct shard_barrier *barrier, uint64_t position, struct now now);
+/* The position behind the last write of this shard. */
+uint64_t shard_appended(const struct shard *shard);
 void shard_barrier_cancel(struct shard *shard, struct shard_barrier *barrier);
 
 unsigned int shard_number(const struct shard *shard);
@@ -105,6 +111,8 @@ void shard_set_journal(struct shard *shard, void (*line)(void *arg, const char *
 /* The last rebalances of a group, oldest first; journal_format gives their text. Returns false when there is no such group. */
 bool shard_journal_each(struct shard *shard, struct bytes group_id, void (*visit)(void *arg, const struct journal_event *event), void *arg);
 
+/* ---- administration (group/describe.c, group/delete.c) ---- */
+
 struct shard_group {
 	struct bytes id;
 	const char *state; /* Kafka's name */
@@ -112,8 +120,31 @@ struct shard_group {
 	struct bytes leader;		      /* may be null */
 	int32_t generation;
 	uint32_t members, pending;
+	bool stable;
 };
 /* Every group, in no particular order; `visit` must not call the shard. */
 void shard_group_each(struct shard *shard, void (*visit)(void *arg, const struct shard_group *group), void *arg);
+/* One group: 0, or 69 when there is none, 15 when the shard has stopped. Slices are valid until the shard changes. */
+int16_t shard_group_get(struct shard *shard, struct bytes group_id, struct shard_group *out);
+
+struct shard_member {
+	struct bytes id, instance_id; /* instance_id null: dynamic */
+	struct bytes client_id, host;
+	struct bytes metadata; /* empty unless the group is Stable */
+	struct bytes assignment;
+};
+/* The members of a group; none when there is no such group. `visit` must not call the shard. */
+void shard_member_each(struct shard *shard, struct bytes group_id, void (*visit)(void *arg, const struct shard_member *member), void *arg);
+
+/*
+ * Appends the tombstones of an Empty group and its offsets. 0, or 24 (null id), 69 (unknown), 68 (has members), or what the log said.
+ * Whoever answers waits until the shard is durable up to here.
+ */
+int16_t shard_delete_group(struct shard *shard, struct bytes group_id, struct now now);
+/*
+ * Appends the tombstones of offsets. `codes` has one entry per partition in request order; those that are not 0 are left alone, the others become 0 or 86.
+ * The result is 0, or the error of the whole request: 24 (empty id), 69, 68, or what the log said. Waiting as above.
+ */
+int16_t shard_offset_delete(struct shard *shard, const struct offset_delete_request *in, int16_t *codes, struct now now);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "coordinator/image.h"
 #include "coordinator/request.h"
+#include "coordinator/setting.h"
 #include "coordinator/shard.h"
 #include "coordinator/wire/api.h"
 #include "coordinator/wire/arena.h"
@@ -66,12 +67,20 @@ void api_answer_at(const struct api_call *call, const void *response, uint64_t w
  */
 bool api_durable(const struct api_call *call, unsigned int n, struct shard *shard);
 
+/* Answers when everything that any shard of the node has appended so far is durable. The response is encoded at once. */
+void api_answer_durable(const struct api_call *call, const void *response);
+
 /* ---- what the node gives to handlers (node.c) ---- */
 
 /* The shard that owns a group. */
 struct shard *node_shard(struct node *node, struct bytes group_id);
 /* The same for a heartbeat, which only moves deadlines further away: the shard need not be looked at in this round. */
 struct shard *node_shard_quiet(struct node *node, struct bytes group_id);
+/* The i-th of the node's shards; NULL behind the last one. */
+struct shard *node_shard_at(struct node *node, unsigned int i);
 unsigned int node_max_fetch_wait_ms(const struct node *node);
+int32_t node_id(const struct node *node);
+/* The settings to show; returns their number. */
+unsigned int node_settings(const struct node *node, const struct setting **out);
 
 #endif

@@ -150,6 +150,8 @@ struct shard {
 	size_t scratch_cap;
 	void (*line)(void *arg, const char *line);
 	void *line_arg;
+	struct purgatory_op expiry; /* the next slice of the walk for expired offsets */
+	uint32_t expiry_bucket;	    /* where it goes on */
 };
 
 /* A block that is good until the next call; NULL: no memory. */
@@ -258,6 +260,36 @@ struct bytes join_host(const struct request *rq, char *buf);
 bool join_offers_fit(const struct join_group_request *in);
 int32_t join_rebalance_timeout(const struct request *rq, const struct join_group_request *in);
 void join_static(struct group *group, struct member *m, struct request *rq, const struct join_group_request *in, struct now now);
+
+/* ---- subscription.c ---- */
+struct subscription_topic {
+	struct bytes name;
+	bool subscribed;
+};
+/* The order in which the others want the topics. */
+void subscription_sort(struct subscription_topic *topics, size_t n);
+/* Marks the topics that a member of this "consumer" group subscribes to; all of them where that is unknown or cannot be read. */
+void group_mark_subscribed(const struct group *group, struct subscription_topic *topics, size_t n);
+bool subscription_has(const struct subscription_topic *topics, size_t n, struct bytes name);
+
+/* ---- delete.c ---- */
+/* Whether records of the group are on their way to the log. */
+bool writes_of_group(const struct shard *shard, struct bytes group_id);
+struct tombstones {
+	struct bytes group_id;
+	struct writer size; /* of the keys */
+	unsigned int records;
+	struct write *w; /* NULL: measuring */
+};
+struct tombstones tombstones_of(struct bytes group_id);
+void tombstone_offset(struct tombstones *t, struct bytes topic, int32_t partition);
+void tombstone_group(struct tombstones *t);
+/* Calls `put` twice, to measure and to write, and appends. Returns 0, also when there was nothing to write, or the error code for the client. */
+int16_t tombstones_write(struct tombstones *t, struct shard *shard, void (*put)(struct tombstones *t, void *arg), void *arg, struct now now);
+
+/* ---- expiry.c ---- */
+/* Starts the wait for the next walk, unless it runs already or there is no group. */
+void expiry_arm(struct shard *shard, struct now now);
 
 /* ---- sync.c ---- */
 void sync_answer_error(struct request *rq, int16_t error, struct now now);

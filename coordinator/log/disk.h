@@ -6,9 +6,10 @@
  *
  * What a completed operation promises:
  *  WRITE   the bytes are what a READ sees, and what a killed process leaves. A power cut may lose them, or any of their sectors.
- *  FLUSH   every WRITE of that file that had completed when it was submitted survives a power cut. One that fails promises nothing about any of
- *          them, ever: they are not to be relied on, nor is a later FLUSH that succeeds.
- *  CREATE  an empty file that is as long as asked for, of zeros, with its space reserved. It is durable only after FLUSH and RENAME.
+ *  WRITE_DURABLE   these bytes, and that the file is as long as it is, survive a power cut. One that fails promises nothing about them, ever: a
+ *          second attempt that succeeds proves nothing, for the kernel may have dropped the pages.
+ *  FLUSH   the same for every WRITE into the file that had completed when it was submitted, also by an earlier program.
+ *  CREATE  a file that is as long as asked for, of zeros, with its space reserved. It is durable after a WRITE_DURABLE into it and a RENAME.
  *  RENAME, REMOVE   survive a power cut. Before they complete, either state may.
  *
  * Operations that are under way at the same time may complete in any order. Buffers, offsets and lengths of WRITE are multiples of FORMAT_ALIGN.
@@ -25,6 +26,7 @@ enum disk_verb {
 	DISK_OPEN,   /* name -> file; len: its size */
 	DISK_READ,   /* file, offset, len -> buf; result: bytes, fewer at the end of the file */
 	DISK_WRITE,  /* file, offset, len, buf: all of it or an error */
+	DISK_WRITE_DURABLE, /* the same, and durable */
 	DISK_FLUSH,  /* file */
 	DISK_CLOSE,  /* file */
 	DISK_RENAME, /* name -> to; replaces */

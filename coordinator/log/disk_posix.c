@@ -7,7 +7,7 @@
  *
  * A completion seen by the worker happens after the helper's system call (release and acquire on the stacks); no other state is shared.
  */
-#define _GNU_SOURCE /* O_DIRECT, fallocate */
+#define _GNU_SOURCE /* O_DIRECT, fallocate, pwritev2 */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -128,7 +129,8 @@ static int64_t posix_write(struct disk_op *op)
 {
 	size_t put = 0;
 	while (put < op->len) {
-		ssize_t n = pwrite(op->file, op->buf + put, op->len - put, (off_t)(op->offset + put));
+		struct iovec part = {op->buf + put, op->len - put};
+		ssize_t n = pwritev2(op->file, &part, 1, (off_t)(op->offset + put), op->verb == DISK_WRITE_DURABLE ? RWF_DSYNC : 0);
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (n == 0)
@@ -181,6 +183,7 @@ static int64_t posix_run(const struct disk_posix *d, struct disk_op *op)
 	case DISK_READ:
 		return posix_read(op);
 	case DISK_WRITE:
+	case DISK_WRITE_DURABLE:
 		return posix_write(op);
 	case DISK_FLUSH:
 		return fdatasync(op->file) == 0 ? 0 : -errno;

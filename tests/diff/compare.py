@@ -18,11 +18,14 @@ class Difference:
         self.kafka_entry, self.muster_entry, self.kafka_entries, self.muster_entries = None, None, None, None
         self.steps = []  # ops of the sequence, by phase
 
-    def cause(self):
-        """(Kafka's, Muster's) entry of the request that was sent when the answers parted, or None when time brought it."""
+    def phase(self):
+        """When the answers parted."""
         phases = [e.answered for e in (self.kafka_entry, self.muster_entry) if e is not None and e.answered is not None]
-        phase = min(phases) if phases and self.field != "request" else self.entry.phase
-        return next(((k, m) for k, m in zip(self.kafka_entries, self.muster_entries) if k.phase == phase), None)
+        return min(phases) if phases and self.field != "request" else self.entry.phase
+
+    def cause(self):
+        """(Kafka's, Muster's) entry of the request that was sent then, or None when time brought it."""
+        return next(((k, m) for k, m in zip(self.kafka_entries, self.muster_entries) if k.phase == self.phase()), None)
 
     def signature(self):
         """The same for differences of the same kind: without the symbols of members."""

@@ -1,13 +1,15 @@
 """Where Muster means to differ from Kafka, each with its reason. Nothing else may differ.
 
 explains(difference) is called with the first difference of a pair of transcripts. `ends`: what comes after it in the same sequence is not
-compared, because the groups have taken different ways. `shown_by` is a fixed sequence that shows the difference: the test fails when an entry
-is no longer needed.
+compared, because the groups have taken different ways. `shown_by` are fixed sequences, at least one of which shows the difference, if need be
+after some tries: the test fails when an entry is no longer needed.
 """
+from fixed import commit, formed, heartbeat, join, leave, plain, sequence, stable, sync, tick
+from sequences import METADATA_MAX, SESSIONS
 
 
 class Known:
-    def __init__(self, name, reason, explains, ends=False, shown_by=None):
+    def __init__(self, name, reason, explains, *shown_by, ends=False):
         self.name, self.reason, self.explains, self.ends, self.shown_by = name, reason, explains, ends, shown_by
 
 
@@ -90,7 +92,7 @@ def internal_topics(d):
 def left_before_it_came(d):
     """An id that was handed out (79) but never joined has left; Kafka rebalances for it."""
     for k, m in zip(d.kafka_entries, d.muster_entries):
-        if k.name == "LeaveGroup" and k.answered is not None and k.step <= d.step:
+        if k.name == "LeaveGroup" and k.answered is not None and k.answered <= d.phase():
             ids = [k.values["member"]] if k.version < 3 else [w["member"] for w, r in zip(k.values["members"], k.answer["members"]) if r["error"] == 0]
             for member in ids:
                 joins = [e for e in d.kafka_entries if e.name == "JoinGroup" and e.step < k.step and isinstance(e.answer, dict)
@@ -132,33 +134,45 @@ def sign_of_life_while_new(d):
 KNOWN = [
     Known("superseded join answered",
           "A member that sends JoinGroup while its earlier one is parked (on another connection) has the earlier one answered 27 at once; Kafka "
-          "leaves it unanswered until the connection ends (B16).", superseded("JoinGroup")),
-    Known("superseded sync answered", "The same for SyncGroup.", superseded("SyncGroup")),
+          "leaves it unanswered until the connection ends (B16).", superseded("JoinGroup"),
+          sequence(join(0), join(0), join(0))),
+    Known("superseded sync answered", "The same for SyncGroup.", superseded("SyncGroup"), sequence(formed(2), sync(1), sync(1))),
     Known("parked sync of a removed member answered",
           "A member that is removed while its SyncGroup is parked is told so (25); Kafka forgets that request (group-protocol 1.8).",
-          lambda d: only_muster_answers(d, "SyncGroup", 25)),
+          lambda d: only_muster_answers(d, "SyncGroup", 25), sequence(formed(2), sync(1), leave(1))),
     Known("another leader chosen",
           "When the leader is gone, or did not join, any joined member may follow it; Kafka takes the first of a hash map of random ids.",
-          arbitrary_leader, ends=True),
+          arbitrary_leader,
+          sequence(stable(5), leave(0), *(join(actor, 3) for actor in range(1, 5))), ends=True),
     Known("another protocol of a tied vote",
-          "Among protocols with equally many votes the one that the leader prefers wins; Kafka takes the first of a hash map.", tied_vote, ends=True),
+          "Among protocols with equally many votes the one that the leader prefers wins; Kafka takes the first of a hash map.", tied_vote,
+          sequence(join(0, 3, offers=("range", "roundrobin")), join(1, 3, offers=("roundrobin", "range")), tick()),
+          sequence(join(0, 3, offers=("roundrobin", "range")), join(1, 3, offers=("range", "roundrobin")), tick()), ends=True),
     Known("a restarted static member has its place in a full group",
           "Kafka refuses with 81 (group.max.size) the JoinGroup that brings an instance id of the group and no member id, although it adds no member.",
-          static_in_full_group, ends=True),
+          static_in_full_group,
+          sequence(join(0, 5, instance="i0"), *(join(actor, 3) for actor in range(1, 5)), tick(), join(0, 5, instance="i0", member="")), ends=True),
     Known("nobody waits for a member that was refused",
           "A JoinGroup with an id that the join phase waits for is refused with 81: the id is forgotten, and if all others are there the phase is "
-          "complete. Kafka forgets the id as well, but looks at that only when something else happens.", refused_was_waited_for, ends=True),
+          "complete. Kafka forgets the id as well, but looks at that only when something else happens.", refused_was_waited_for,
+          sequence(stable(1), *(join(actor, 3) for actor in range(1, 5)), join(5), join(0), join(5)), ends=True),
     Known("an id that never joined leaves without a rebalance",
           "LeaveGroup of an id that was handed out with 79 and has not come back: nothing changes for the members. Kafka rebalances the group.",
-          left_before_it_came, ends=True),
+          left_before_it_came, sequence(stable(1), join(1), leave(1), heartbeat(0)), ends=True),
     Known("a commit that stores nothing makes no group",
-          "Kafka creates the group before it looks at the partitions, in memory only; after a restart it is gone.", commit_of_nothing, ends=True),
+          "Kafka creates the group before it looks at the partitions, in memory only; after a restart it is gone.", commit_of_nothing,
+          sequence(commit(0, metadata="m" * (METADATA_MAX + 1)), commit(0, generation=0)), ends=True),
     Known("session timeout of a replaced static member",
           "A static member that is replaced without a rebalance gets its new session timeout at once; in Kafka the timer still has the old length "
-          "until the first heartbeat (group-protocol 0.3).", session_of_replacement, ends=True),
+          "until the first heartbeat (group-protocol 0.3).", session_of_replacement,
+          sequence(join(0, 5, SESSIONS[0], instance="i0"), tick(), sync(0, instance="i0"), join(0, 5, instance="i0", member=""), tick(2), heartbeat(0)),
+          ends=True),
     Known("a new member keeps its time",
           "A member in its first join phase may stay parked for 300 s. In Kafka a heartbeat or commit of it (which no client sends) shortens that "
-          "to its session timeout.", sign_of_life_while_new, ends=True),
-    Known("no internal topics", "Metadata of all topics holds __consumer_offsets in Kafka; Muster has no such topic.", internal_topics),
-    Known("other words of an error", "The text of an error is our own.", lambda d: d.field.endswith("message") and isinstance(d.muster, str)),
+          "to its session timeout.", sign_of_life_while_new,
+          sequence(stable(1), join(1), join(1, session=SESSIONS[0]), heartbeat(1, generation=1), tick(2)), ends=True),
+    Known("no internal topics", "Metadata of all topics holds __consumer_offsets in Kafka; Muster has no such topic.", internal_topics,
+          sequence(plain(0, "Metadata", 1, topics=None))),
+    Known("other words of an error", "The text of an error is our own.", lambda d: d.field.endswith("message") and isinstance(d.muster, str),
+          sequence(plain(0, "FindCoordinator", 3, key="group", key_type=9))),
 ]

@@ -2,19 +2,22 @@
 
 A sequence is {seed, actors, steps}. A step is (op, actor, draw): who does what kind of thing, and a number that every further choice is drawn
 from. The choice itself is made when the step is played, from what the actor has been told so far, so that the same steps make sense on any
-server and stay meaningful when steps are taken out. Equal answers lead to equal choices: two servers that agree are asked the same.
+server and stay meaningful when steps are taken out. Equal answers lead to equal choices: two servers that agree are asked the same. A fixed
+sequence has steps ("ask", actor, function of the Choice) instead.
 
-Time goes in slots of SLOT seconds. Steps are sent at the beginning of a slot, ("tick", n, 0) waits for the n-th next. Every timeout ends within
-a slot, never near its ends: so no timer races a request.
+Time goes in slots of SLOT seconds. Steps are sent at the beginning of a slot, ("tick", n, 0) waits for the n-th next. Timeouts are some slots
+and a fraction, such that timers, and timers that these start, end within a slot behind its requests: so none races a request.
 """
 import random
 import struct
 
 from apis import API
 
-SLOT = 1.0
-BURST = 0.18  # of a slot: steps are sent no later than this
-INITIAL_DELAY = 0.25
+SLOT = 1.5
+BURST = 0.11  # of a slot: steps are sent no later than this
+INITIAL_DELAY = 0.2
+SESSIONS = [1.14, 2.14, 3.14, 30, 30, 30]  # slots
+REBALANCES = [1.22, 2.22, 60, 60]
 MIN_SESSION_MS, MAX_SESSION_MS = 300, 600000
 MAX_SIZE = 5
 METADATA_MAX = 40
@@ -172,12 +175,12 @@ class Choice:
         topics = r.choice([["t"], ["t", "u"], []]) if self.wild(0.1) else ["t"]
         metadata = subscription(topics, random.Random(self.actor.number if not self.wild(wildness) else r.random()))
         instance = self.instance(self.wild(wildness))
-        session = r.choice([1.15, 2.15, 3.15, 30, 30, 30])
+        session = r.choice(SESSIONS)
         if instance is not None and not self.wild(0.1):  # a static member comes back with the same settings
-            session = 3.15 if instance == "i0" else 30
+            session = SESSIONS[2] if instance == "i0" else SESSIONS[-1]
         if self.wild(0.02):
             session = r.choice([0.0, 1000000])
-        rebalance = r.choice([1.35, 2.35, 60, 60])
+        rebalance = r.choice(REBALANCES)
         return "JoinGroup", version, {
             "group": self.group_id(), "session_ms": round(session * SLOT * 1000), "rebalance_ms": round(rebalance * SLOT * 1000),
             "member": self.member(self.wild(wildness)), "instance": instance,

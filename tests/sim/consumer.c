@@ -496,7 +496,7 @@ static void on_heartbeat(struct consumer *c, int16_t code, int32_t generation)
 
 void consumer_answer(struct consumer *c, struct conn *conn, int32_t correlation_id, int16_t api, int16_t version, struct bytes body)
 {
-	static uint8_t block[1 << 18];
+	static _Alignas(16) uint8_t block[1 << 18];
 	struct arena arena = arena_of(block, sizeof(block));
 	struct reader r = reader_of(body.p, (size_t)body.len);
 	if (conn != c->conn)

@@ -322,7 +322,7 @@ struct epoch {
 	uint32_t mask; /* candidates that agree with all answers so far */
 };
 
-#define EPOCHS 6
+#define EPOCHS 256
 
 struct shadow {
 	uint64_t tag;
@@ -397,7 +397,7 @@ struct world {
 	int64_t acked[GROUPS][PARTS]; /* offset last answered as stored */
 	uint64_t stable_assignments;
 	bool trace;
-	uint8_t arena_block[1 << 18];
+	_Alignas(16) uint8_t arena_block[1 << 18];
 	struct arena arena;
 };
 

@@ -166,6 +166,16 @@ void shard_barrier(struct shard *shard, struct shard_barrier *barrier, struct no
 	fake.barriers = barrier;
 }
 
+void shard_barrier_at(struct shard *shard, struct shard_barrier *barrier, uint64_t position, struct now now)
+{
+	shard_barrier(shard, barrier, now);
+}
+
+uint64_t shard_appended(const struct shard *shard)
+{
+	return 0;
+}
+
 void shard_barrier_cancel(struct shard *shard, struct shard_barrier *barrier)
 {
 	struct shard_barrier **at = &fake.barriers;
@@ -199,4 +209,29 @@ void shard_stop(struct shard *shard, struct now now)
 
 void shard_set_journal(struct shard *shard, void (*line)(void *arg, const char *line), void *arg)
 {
+}
+
+/* ---- administration is tested over the real engine (test_api_admin.c): here there is no group ---- */
+
+int16_t shard_group_get(struct shard *shard, struct bytes group_id, struct shard_group *out)
+{
+	return ERROR_GROUP_ID_NOT_FOUND;
+}
+
+void shard_group_each(struct shard *shard, void (*visit)(void *arg, const struct shard_group *group), void *arg)
+{
+}
+
+void shard_member_each(struct shard *shard, struct bytes group_id, void (*visit)(void *arg, const struct shard_member *member), void *arg)
+{
+}
+
+int16_t shard_delete_group(struct shard *shard, struct bytes group_id, struct now now)
+{
+	return ERROR_GROUP_ID_NOT_FOUND;
+}
+
+int16_t shard_offset_delete(struct shard *shard, const struct offset_delete_request *in, int16_t *codes, struct now now)
+{
+	return ERROR_GROUP_ID_NOT_FOUND;
 }

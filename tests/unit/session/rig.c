@@ -172,6 +172,13 @@ void conn_read(struct conn *c, int16_t key, int16_t version, int32_t correlation
 
 /* ---- node ---- */
 
+static const struct setting rig_settings[] = {
+	{{(const uint8_t *)"group.max.size", 14}, {(const uint8_t *)"7", 1}, {(const uint8_t *)"2147483647", 10}, {(const uint8_t *)"help", 4},
+	 SETTING_INT, SETTING_FROM_FILE},
+	{{(const uint8_t *)"offset.metadata.max.bytes", 25}, {(const uint8_t *)"4096", 4}, {(const uint8_t *)"4096", 4},
+	 {(const uint8_t *)"help", 4}, SETTING_INT, SETTING_FROM_DEFAULT},
+};
+
 struct rig *rig_new(unsigned int shards, unsigned int nodes, unsigned int max_sessions)
 {
 	struct rig *rig = aligned_alloc(MUSTER_CACHE_LINE, (sizeof(*rig) + 63) / 64 * 64);
@@ -192,7 +199,7 @@ struct rig *rig_new(unsigned int shards, unsigned int nodes, unsigned int max_se
 	image_seal(rig->image, shards);
 	rig->log = log_memory_new();
 	struct node_config cfg = {.node_id = 1000, .groups = &rig->settings, .max_sessions = max_sessions, .max_fetch_wait_ms = 5000,
-				  .random = {1, 2}};
+				  .random = {1, 2}, .settings = rig_settings, .settings_len = ARRAY_LEN(rig_settings)};
 	rig->node = node_new(&cfg, rig->image, rig->log, &rig->stats, rig->now);
 	cr_assert_not_null(rig->node);
 	rig->arena = arena_of(malloc(64 << 20), 64 << 20);

@@ -13,8 +13,9 @@ Test(api, serves_what_is_promised)
 	static const struct api_range promised[] = {
 		{"Produce", 0, 0, 13},	     {"Fetch", 1, 0, 18},	  {"ListOffsets", 2, 0, 11},	 {"Metadata", 3, 0, 13},
 		{"OffsetCommit", 8, 0, 10},  {"OffsetFetch", 9, 0, 10},	  {"FindCoordinator", 10, 0, 6}, {"JoinGroup", 11, 0, 9},
-		{"Heartbeat", 12, 0, 4},     {"LeaveGroup", 13, 0, 5},	  {"SyncGroup", 14, 0, 5},	 {"ApiVersions", 18, 0, 4},
-		{"OffsetForLeaderEpoch", 23, 0, 4}, {"DescribeCluster", 60, 0, 2},
+		{"Heartbeat", 12, 0, 4},     {"LeaveGroup", 13, 0, 5},	  {"SyncGroup", 14, 0, 5},	 {"DescribeGroups", 15, 0, 6},
+		{"ListGroups", 16, 0, 5},    {"ApiVersions", 18, 0, 4},	  {"OffsetForLeaderEpoch", 23, 0, 4}, {"DescribeConfigs", 32, 0, 4},
+		{"DeleteGroups", 42, 0, 2},  {"OffsetDelete", 47, 0, 0},  {"DescribeCluster", 60, 0, 2},
 	};
 	cr_assert_eq(API_COUNT, ARRAY_LEN(promised));
 	for (unsigned int i = 0; i < API_COUNT; i++) {

@@ -1,0 +1,67 @@
+/*
+ * list_groups.c - ListGroups: the groups of all shards of this node, those that pass the filters.
+ *
+ * States (KIP-518, version 4) and types (KIP-848, version 5) are compared without regard to case; a word that names none matches nothing, no word at all
+ * matches everything. All our groups are classic ones.
+ */
+#include <strings.h>
+
+#include "coordinator/api/api.h"
+
+#define TYPE "classic"
+
+/* Filled in by two walks over the same groups: the first counts, the second writes. */
+struct list {
+	const struct list_groups_request *in;
+	struct list_groups_response_group *groups; /* NULL in the first walk */
+	int32_t len;
+};
+
+static bool filter_has(const struct bytes *filter, int32_t n, const char *word)
+{
+	size_t len = strlen(word);
+	if (n <= 0)
+		return true;
+	for (int32_t i = 0; i < n; i++)
+		if (filter[i].len == (int32_t)len && strncasecmp((const char *)filter[i].p, word, len) == 0)
+			return true;
+	return false;
+}
+
+static void visit(void *arg, const struct shard_group *group)
+{
+	struct list *list = arg;
+	if (!filter_has(list->in->states_filter, list->in->states_filter_len, group->state))
+		return;
+	if (list->groups != NULL)
+		list->groups[list->len] = (struct list_groups_response_group){
+			group->id, bytes_is_null(group->protocol_type) ? BYTES_EMPTY : group->protocol_type, bytes_str(group->state),
+			BYTES_LITERAL(TYPE)};
+	list->len++;
+}
+
+static void walk(const struct api_call *call, struct list *list)
+{
+	struct shard *shard;
+	list->len = 0;
+	if (!filter_has(list->in->types_filter, list->in->types_filter_len, TYPE))
+		return;
+	for (unsigned int i = 0; (shard = node_shard_at(call->node, i)) != NULL; i++)
+		shard_group_each(shard, visit, list);
+}
+
+bool api_list_groups(const struct api_call *call)
+{
+	struct list list = {call->in, NULL, 0};
+	walk(call, &list);
+	list.groups = API_ALLOC(call, list.len, struct list_groups_response_group);
+	if (list.groups == NULL)
+		return false;
+	walk(call, &list);
+	struct list_groups_response out;
+	list_groups_response_init(&out);
+	out.groups = list.groups;
+	out.groups_len = list.len;
+	request_answer(call->rq, &out, call->now);
+	return true;
+}

@@ -1,0 +1,477 @@
+/*
+ * log_disk.c - appending: batches gather in one block while the block before is on its way to the disk.
+ *
+ *   append -> [ filling ]  --poll, nothing on its way-->  [ writing ] --WRITE_DURABLE completes--> durable = its position
+ *
+ * So a lone append is written at once, and under load a block holds what came while the one before was written: no linger, no timer.
+ *
+ *   io:    IDLE -> BLOCK -> IDLE           a block is being written
+ *          IDLE -> FLUSH -> SEAL -> IDLE   the segment ends: what is only written is flushed, END follows, then the next segment becomes the
+ *                                          current one; when every block was durable by itself, FLUSH is left out
+ *   make:  NONE -> CREATE -> HEAD -> RENAME -> READY      the next segment, made in advance
+ *                    any failure -> UNDO -> WAIT (a second) -> NONE
+ *
+ * Invariants:
+ *  1. An append is taken only if its block fits into what is reserved on the disk already: the current segment, or the next one when that is READY.
+ *     So a full disk refuses appends and never fails a write of what was taken.
+ *  2. At most one block is on its way, and nothing is written to a segment before END of the one before is durable.
+ *  3. A failed write is final: nothing is written or acknowledged after it, for nobody knows what the disk kept.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "muster/check.h"
+
+#include "coordinator/log/batch.h"
+#include "coordinator/log/block.h"
+#include "coordinator/log/log_disk.h"
+#include "coordinator/log/segment.h"
+
+#define RETRY_US US_PER_S	/* between two attempts to make a segment */
+#define MAKE_WISH_US US_PER_MS	/* how often to look after it */
+#define BUFFER_MIN (64u * 1024)
+#define LINE_MAX 300
+
+enum { ERROR_RECORD_TOO_LARGE = 10, ERROR_STORAGE = 56 }; /* Kafka's */
+
+enum io_state { IO_IDLE, IO_BLOCK, IO_FLUSH, IO_SEAL };
+enum make_state { MAKE_NONE, MAKE_CREATE, MAKE_HEAD, MAKE_RENAME, MAKE_READY, MAKE_UNDO, MAKE_WAIT };
+
+struct segment {
+	int file;
+	uint64_t number, salt;
+	uint64_t at;	   /* where the next block goes */
+	uint64_t sequence; /* of the next block */
+	char name[FORMAT_NAME_MAX];
+};
+
+struct buffer {
+	uint8_t *p; /* aligned; a block: head, payload */
+	size_t cap;
+	size_t len;	   /* of the payload */
+	uint64_t position; /* after its last batch */
+};
+
+struct log_disk {
+	struct log log;
+	struct log_disk_config cfg;
+	struct log_shard *shards;
+	uint8_t id[16];
+	uint64_t start;
+	uint64_t appended, durable; /* positions: records so far */
+	struct buffer filling, writing;
+	struct segment current, next;
+	enum io_state io;
+	enum make_state make;
+	struct disk_op io_op, make_op, close_op;
+	uint8_t *end_block, *head_block;
+	uint64_t retry_us;
+	int make_error; /* why the last attempt to make a segment failed */
+	struct log_disk_status status;
+	bool begun, closing;
+};
+
+static struct log_disk *log_disk_of(struct log *log)
+{
+	return CONTAINER_OF(log, struct log_disk, log);
+}
+
+static PRINTF_LIKE(2, 3) void say(const struct log_disk *d, const char *format, ...)
+{
+	char line[LINE_MAX];
+	va_list ap;
+	va_start(ap, format);
+	vsnprintf(line, sizeof(line), format, ap);
+	va_end(ap);
+	if (d->cfg.say != NULL)
+		d->cfg.say(d->cfg.say_arg, line);
+}
+
+/* Spreads a counter over 64 bits. */
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+/* ---- buffers ---- */
+
+static bool buffer_grow(struct buffer *b, size_t payload)
+{
+	size_t need = block_bytes(payload), cap = b->cap == 0 ? BUFFER_MIN : b->cap;
+	void *p;
+	if (need <= b->cap)
+		return true;
+	while (cap < need)
+		cap *= 2;
+	if (posix_memalign(&p, FORMAT_ALIGN, cap) != 0)
+		return false;
+	if (b->len > 0)
+		memcpy((uint8_t *)p + BLOCK_HEAD, b->p + BLOCK_HEAD, b->len);
+	free(b->p);
+	b->p = p;
+	b->cap = cap;
+	return true;
+}
+
+/* ---- room ---- */
+
+static bool segment_fits(const struct log_disk *d, uint64_t at, size_t payload)
+{
+	return at + block_bytes(payload) + block_bytes(0) <= d->cfg.segment_bytes;
+}
+
+static bool log_has_room(const struct log_disk *d, size_t payload)
+{
+	return segment_fits(d, d->current.at, payload) || (d->make == MAKE_READY && segment_fits(d, d->next.at, payload));
+}
+
+static void refuse_full(struct log_disk *d)
+{
+	d->status.refused++;
+	if (d->status.full)
+		return;
+	d->status.full = true;
+	say(d, "log: FULL: no room for more (%s); commits and assignments are refused until there is",
+	    d->make_error == 0 ? "the disk does not keep up" : d->make_error == EDQUOT ? "log.total.bytes is reached" : strerror(d->make_error));
+}
+
+/* ---- append ---- */
+
+static uint64_t log_disk_append(struct log *log, unsigned int shard, const struct log_entry *entries, unsigned int n, int16_t *error,
+				struct now now)
+{
+	struct log_disk *d = log_disk_of(log);
+	CHECK(n > 0 && d->begun && shard < d->cfg.shards);
+	size_t size = batch_size(entries, n);
+	if (size > INT32_MAX - FORMAT_ALIGN || !segment_fits(d, FORMAT_ALIGN, ENTRY_HEAD + size)) {
+		*error = ERROR_RECORD_TOO_LARGE;
+		return 0;
+	}
+	*error = ERROR_STORAGE;
+	if (d->status.failed)
+		return 0;
+	struct buffer *b = &d->filling;
+	size_t payload = b->len + ENTRY_HEAD + size;
+	if (!log_has_room(d, payload)) {
+		refuse_full(d);
+		return 0;
+	}
+	if (!buffer_grow(b, payload))
+		return 0;
+	struct log_shard *s = &d->shards[shard];
+	uint8_t *p = b->p + BLOCK_HEAD + b->len;
+	struct writer w = writer_of(p, payload - b->len);
+	writer_u32(&w, shard);
+	writer_u32(&w, (uint32_t)size);
+	batch_write(p + ENTRY_HEAD, size, entries, n, s->next_offset, s->epoch, now.wall_ms);
+	s->next_offset += n;
+	b->len = payload;
+	d->appended += n;
+	b->position = d->appended;
+	if (d->status.full) {
+		d->status.full = false;
+		say(d, "log: there is room again, commits and assignments are taken");
+	}
+	return d->appended;
+}
+
+static uint64_t log_disk_durable(struct log *log)
+{
+	return log_disk_of(log)->durable;
+}
+
+/* ---- making the next segment ---- */
+
+static void make_submit(struct log_disk *d, enum make_state state, enum disk_verb verb)
+{
+	d->make = state;
+	d->make_op.verb = verb;
+	disk_submit(d->cfg.disk, &d->make_op);
+}
+
+static void make_create(struct log_disk *d)
+{
+	struct segment *next = &d->next;
+	if (d->status.bytes + d->cfg.segment_bytes > d->cfg.total_bytes) {
+		d->make_error = EDQUOT;
+		d->make = MAKE_WAIT;
+		return;
+	}
+	*next = (struct segment){.number = d->current.number + 1, .at = FORMAT_ALIGN, .sequence = 1};
+	next->salt = mix(d->cfg.random + mix(d->start << 32 ^ next->number) + d->cfg.worker);
+	segment_name(next->name, d->start, d->cfg.worker, next->number);
+	d->make_op = (struct disk_op){.len = d->cfg.segment_bytes};
+	snprintf(d->make_op.name, sizeof(d->make_op.name), "%.*s%s", (int)(FORMAT_NAME_MAX - sizeof(FORMAT_NEW)), next->name, FORMAT_NEW);
+	snprintf(d->make_op.to, sizeof(d->make_op.to), "%s", next->name);
+	make_submit(d, MAKE_CREATE, DISK_CREATE);
+}
+
+static void make_head(struct log_disk *d)
+{
+	struct block_id id = {.shards = d->cfg.shards, .start = d->start, .worker = d->cfg.worker, .number = d->next.number,
+			      .bytes = d->cfg.segment_bytes};
+	struct block head = {.type = BLOCK_FIRST, .salt = d->next.salt, .length = BLOCK_ID_BYTES};
+	d->next.file = d->make_op.file;
+	memcpy(id.log, d->id, sizeof(id.log));
+	block_id_write(d->head_block + BLOCK_HEAD, FORMAT_ALIGN - BLOCK_HEAD, &id);
+	block_seal(d->head_block, &head);
+	d->make_op.buf = d->head_block;
+	d->make_op.len = FORMAT_ALIGN;
+	d->make_op.offset = 0;
+	make_submit(d, MAKE_HEAD, DISK_WRITE_DURABLE);
+}
+
+/* The unfinished file is given back, so that what it holds of a full disk is free for the next attempt. */
+static void make_failed(struct log_disk *d)
+{
+	d->make_error = (int)-d->make_op.result;
+	if (d->make == MAKE_CREATE) {
+		d->make = MAKE_WAIT;
+		return;
+	}
+	make_submit(d, MAKE_UNDO, DISK_CLOSE);
+}
+
+static void make_step(struct log_disk *d, struct now now)
+{
+	if (d->make_op.pending)
+		return;
+	bool ok = d->make_op.result >= 0;
+	switch (d->make) {
+	case MAKE_NONE:
+		if (!d->closing && !d->status.failed)
+			make_create(d);
+		break;
+	case MAKE_CREATE:
+		ok ? make_head(d) : make_failed(d);
+		break;
+	case MAKE_HEAD:
+		ok ? make_submit(d, MAKE_RENAME, DISK_RENAME) : make_failed(d);
+		break;
+	case MAKE_RENAME:
+		if (!ok) {
+			make_failed(d);
+			break;
+		}
+		d->make = MAKE_READY;
+		d->make_error = 0;
+		d->status.bytes += d->cfg.segment_bytes;
+		break;
+	case MAKE_UNDO:
+		if (d->make_op.verb == DISK_CLOSE)
+			make_submit(d, MAKE_UNDO, DISK_REMOVE);
+		else
+			d->make = MAKE_WAIT;
+		break;
+	case MAKE_WAIT:
+	case MAKE_READY:
+		break;
+	}
+	if (d->make == MAKE_WAIT) {
+		if (d->retry_us == 0)
+			d->retry_us = now.us + RETRY_US;
+		else if (d->retry_us <= now.us) {
+			d->retry_us = 0;
+			d->make = MAKE_NONE;
+		}
+	}
+}
+
+/* ---- writing blocks ---- */
+
+static void io_fail(struct log_disk *d)
+{
+	d->status.failed = true;
+	say(d, "log: FAILED: writing %s: %s; nothing is acknowledged any more until the disk is repaired and the program restarted", d->current.name,
+	    strerror((int)-d->io_op.result));
+}
+
+static void io_write(struct log_disk *d, enum io_state state, bool durable, uint8_t *block, size_t len)
+{
+	d->io = state;
+	d->io_op = (struct disk_op){
+		.verb = durable ? DISK_WRITE_DURABLE : DISK_WRITE,
+		.file = d->current.file,
+		.buf = block,
+		.len = len,
+		.offset = d->current.at,
+	};
+	disk_submit(d->cfg.disk, &d->io_op);
+}
+
+static void io_write_block(struct log_disk *d)
+{
+	bool durable = d->cfg.flush == LOG_FLUSH_DURABLE;
+	struct buffer empty = d->writing;
+	d->writing = d->filling;
+	d->filling = empty;
+	d->filling.len = 0;
+	struct segment *s = &d->current;
+	struct block head = {BLOCK_BATCHES, s->salt, s->sequence, durable ? s->sequence : 0, (uint32_t)d->writing.len};
+	block_seal(d->writing.p, &head);
+	io_write(d, IO_BLOCK, durable, d->writing.p, block_bytes(d->writing.len));
+	s->at += block_bytes(d->writing.len);
+	s->sequence++;
+}
+
+static void io_write_end(struct log_disk *d)
+{
+	struct segment *s = &d->current;
+	struct block end = {BLOCK_END, s->salt, s->sequence, s->sequence, 0};
+	block_seal(d->end_block, &end);
+	io_write(d, IO_SEAL, true, d->end_block, block_bytes(0));
+}
+
+static void io_end_segment(struct log_disk *d)
+{
+	if (d->cfg.flush == LOG_FLUSH_DURABLE) {
+		io_write_end(d);
+		return;
+	}
+	d->io = IO_FLUSH;
+	d->io_op = (struct disk_op){.verb = DISK_FLUSH, .file = d->current.file};
+	disk_submit(d->cfg.disk, &d->io_op);
+}
+
+/* A completed operation takes effect. False: one is still on its way. */
+static bool io_finish(struct log_disk *d)
+{
+	if (d->io_op.pending)
+		return false;
+	if (d->io != IO_IDLE && d->io_op.result < 0) {
+		d->io = IO_IDLE;
+		io_fail(d);
+	} else if (d->io == IO_BLOCK) {
+		d->durable = d->writing.position;
+		d->status.flushes++;
+	} else if (d->io == IO_FLUSH) {
+		io_write_end(d);
+		return false;
+	} else if (d->io == IO_SEAL) {
+		d->close_op = (struct disk_op){.verb = DISK_CLOSE, .file = d->current.file};
+		disk_submit(d->cfg.disk, &d->close_op);
+		d->current = d->next;
+		d->make = MAKE_NONE;
+	}
+	d->io = IO_IDLE;
+	return true;
+}
+
+static void io_step(struct log_disk *d)
+{
+	if (!io_finish(d) || d->status.failed || d->filling.len == 0)
+		return;
+	if (segment_fits(d, d->current.at, d->filling.len))
+		io_write_block(d);
+	else if (!d->close_op.pending)
+		io_end_segment(d);
+}
+
+static bool log_must_write(const struct log_disk *d)
+{
+	return d->io_op.pending || (d->filling.len > 0 && !d->status.failed);
+}
+
+static bool make_busy(const struct log_disk *d)
+{
+	return d->make_op.pending || d->make == MAKE_CREATE || d->make == MAKE_HEAD || d->make == MAKE_RENAME || d->make == MAKE_UNDO;
+}
+
+static uint64_t log_disk_poll(struct log *log, struct now now)
+{
+	struct log_disk *d = log_disk_of(log);
+	if (!d->begun)
+		return TIME_NEVER;
+	disk_poll(d->cfg.disk);
+	io_step(d);
+	make_step(d, now);
+	if (log_must_write(d))
+		return now.us;
+	if (make_busy(d) || d->close_op.pending)
+		return now.us + MAKE_WISH_US;
+	return d->make == MAKE_WAIT && !d->status.failed ? d->retry_us : TIME_NEVER;
+}
+
+/* ---- life ---- */
+
+static void log_disk_free(struct log *log)
+{
+	struct log_disk *d = log_disk_of(log);
+	struct now long_ago = {0, 0};
+	d->closing = true;
+	while (d->begun && (log_must_write(d) || make_busy(d) || d->close_op.pending)) {
+		log_disk_poll(log, long_ago);
+		if (d->io_op.pending || d->make_op.pending || d->close_op.pending)
+			disk_wait(d->cfg.disk);
+	}
+	struct disk_op close = {.verb = DISK_CLOSE, .file = d->current.file};
+	if (d->begun)
+		disk_do(d->cfg.disk, &close);
+	close.file = d->next.file;
+	if (d->make == MAKE_READY)
+		disk_do(d->cfg.disk, &close);
+	free(d->filling.p);
+	free(d->writing.p);
+	free(d->end_block);
+	free(d->head_block);
+	free(d->shards);
+	free(d);
+}
+
+static const struct log_ops log_disk_ops = {log_disk_append, log_disk_durable, log_disk_poll, log_disk_free};
+
+struct log *log_disk_new(const struct log_disk_config *cfg)
+{
+	struct log_disk *d = calloc(1, sizeof(*d));
+	void *end = NULL, *head = NULL;
+	if (d == NULL)
+		return NULL;
+	d->log.ops = &log_disk_ops;
+	d->cfg = *cfg;
+	d->cfg.segment_bytes = (cfg->segment_bytes + FORMAT_ALIGN - 1) & ~(uint64_t)(FORMAT_ALIGN - 1);
+	d->shards = calloc(cfg->shards, sizeof(*d->shards));
+	if (posix_memalign(&end, FORMAT_ALIGN, FORMAT_ALIGN) == 0)
+		d->end_block = end;
+	if (posix_memalign(&head, FORMAT_ALIGN, FORMAT_ALIGN) == 0)
+		d->head_block = head;
+	if (d->shards == NULL || d->end_block == NULL || d->head_block == NULL || !buffer_grow(&d->filling, 0) || !buffer_grow(&d->writing, 0)) {
+		log_disk_free(&d->log);
+		return NULL;
+	}
+	return &d->log;
+}
+
+bool log_disk_begin(struct log *log, const struct recover *rc, char *err, size_t err_len)
+{
+	struct log_disk *d = log_disk_of(log);
+	struct now now = {0, 0};
+	CHECK(!d->begun && rc->shards == d->cfg.shards);
+	memcpy(d->id, rc->log, sizeof(d->id));
+	d->start = rc->start;
+	d->status.bytes = rc->bytes;
+	for (unsigned int i = 0; i < rc->shards; i++)
+		d->shards[i] = (struct log_shard){rc->state[i].next_offset, rc->state[i].epoch + 1};
+	while (d->make != MAKE_READY && d->make != MAKE_WAIT) {
+		make_step(d, now);
+		if (d->make_op.pending)
+			disk_wait(d->cfg.disk);
+	}
+	if (d->make != MAKE_READY) {
+		snprintf(err, err_len, "log: its first segment cannot be made: %s",
+			 d->make_error == EDQUOT ? "log.total.bytes is reached" : strerror(d->make_error));
+		return false;
+	}
+	d->current = d->next;
+	d->make = MAKE_NONE;
+	d->begun = true;
+	return true;
+}
+
+void log_disk_status(struct log *log, struct log_disk_status *out)
+{
+	*out = log_disk_of(log)->status;
+}

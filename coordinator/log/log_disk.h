@@ -1,0 +1,47 @@
+/*
+ * log_disk.h - the log of one worker on disk: group commit without linger, in segments that are made in advance.
+ *
+ * Life: log_disk_new; log_disk_begin once recovery is through; then appends and polls; log_free, which lets everything that was appended
+ * reach the disk first.
+ */
+#ifndef MUSTER_LOG_DISK_LOG_H
+#define MUSTER_LOG_DISK_LOG_H
+
+#include "coordinator/log/disk.h"
+#include "coordinator/log/log.h"
+#include "coordinator/log/recover.h"
+
+/* What "durable" means to those who wait. In the order of the setting log.flush.mode. */
+enum log_flush {
+	LOG_FLUSH_DURABLE, /* a power cut cannot take it */
+	LOG_FLUSH_WRITTEN, /* the kernel has it: a killed program cannot lose it, a power cut can */
+};
+
+struct log_disk_config {
+	struct disk *disk; /* outlives the log */
+	uint32_t worker;
+	unsigned int shards;
+	uint64_t segment_bytes; /* rounded up to FORMAT_ALIGN; a batch is never longer than a segment holds */
+	uint64_t total_bytes;	/* of all segments on the disk, those of earlier starts included */
+	enum log_flush flush;
+	uint64_t random; /* salts are made of it */
+	void (*say)(void *arg, const char *line); /* never waits */
+	void *say_arg;
+};
+
+/* NULL: no memory. */
+struct log *log_disk_new(const struct log_disk_config *cfg);
+/* Makes the first segment; blocking. `rc` has run and is not needed afterwards. False: one line in err. */
+bool log_disk_begin(struct log *log, const struct recover *rc, char *err, size_t err_len);
+
+/* For tests and status. */
+struct log_disk_status {
+	uint64_t bytes;	  /* of all segments on the disk */
+	uint64_t flushes; /* completed */
+	uint64_t refused; /* appends refused for lack of room */
+	bool full;	  /* the last append was */
+	bool failed;	  /* a write failed: nothing is acknowledged any more */
+};
+void log_disk_status(struct log *log, struct log_disk_status *out);
+
+#endif
