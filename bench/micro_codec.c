@@ -37,10 +37,10 @@ __attribute__((noinline)) size_t heartbeat_once(const uint8_t *p, size_t len, st
 	return writer_len(&w);
 }
 
-static double seconds(void)
+static double cpu_seconds(void)
 {
 	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
@@ -52,13 +52,13 @@ int main(int argc, char **argv)
 	struct arena arena = arena_of(block, sizeof(block));
 	memset(m.id, 'x', m.id_len);
 	heartbeat_prepare(&m);
-	double start = seconds();
+	double start = cpu_seconds();
 	for (uint64_t i = 0; i < operations; i++) {
 		heartbeat_next(&m);
 		size_t len = heartbeat_once(m.request + 4, m.request_len - 4, &arena, out, sizeof(out));
 		CHECK(len == HEARTBEAT_ANSWER && heartbeat_answer(&m, out + 4, len - 4) == 0);
 	}
-	double ns = (seconds() - start) * 1e9 / (double)operations;
+	double ns = (cpu_seconds() - start) * 1e9 / (double)operations;
 	printf("codec, heartbeat 4 of %u bytes, decode and encode: %.1f ns, over %" PRIu64 " operations\n", m.request_len, ns, operations);
 	return EXIT_SUCCESS;
 }

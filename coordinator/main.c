@@ -30,6 +30,7 @@
 #include "coordinator/catalog.h"
 #include "coordinator/cli.h"
 #include "coordinator/config_kafka.h"
+#include "coordinator/log/store.h"
 #include "coordinator/node.h"
 #include "coordinator/output.h"
 
@@ -49,7 +50,9 @@ struct program {
 	char host[CONFIG_TEXT_MAX + 1]; /* that clients are told */
 	struct image *image;
 	struct log *log;
+	struct store *store; /* behind `log`; NULL: the log is in memory */
 	struct node *node;
+	struct now loading; /* the instant of the recovery */
 	_Atomic(struct dataplane *) dp;
 	struct output out; /* stdout */
 	pthread_t signals;
@@ -272,6 +275,78 @@ static struct node *node_start(struct program *pr, struct dataplane *dp)
 	return node_new(&cfg, pr->image, pr->log, dataplane_stats(dp, 0), now_read());
 }
 
+/* ---- the log ---- */
+
+static void log_line(void *arg, const char *line)
+{
+	struct program *pr = arg;
+	output_line(&pr->out, "muster: %s", line);
+}
+
+static bool log_replay(void *arg, unsigned int shard, const struct log_entry *entry)
+{
+	struct program *pr = arg;
+	return node_replay(pr->node, shard, entry, pr->loading);
+}
+
+/* Before the dataplane pins this thread: the log's helper thread keeps the affinity that the program was given. */
+static bool log_open(struct program *pr, char *err, size_t err_len)
+{
+	const struct config *cfg = &pr->cfg;
+	if (cfg->log_dir[0] == '\0' || cfg->log_flush_mode > LOG_FLUSH_WRITTEN) {
+		pr->log = log_memory_new();
+		snprintf(err, err_len, "no memory for the log");
+		return pr->log != NULL;
+	}
+	struct store_config store = {
+		.folder = cfg->log_dir,
+		.flush = (enum log_flush)cfg->log_flush_mode,
+		.shards = (unsigned int)cfg->offsets_topic_num_partitions,
+		.segment_bytes = (uint64_t)cfg->log_segment_bytes,
+		.total_bytes = (uint64_t)cfg->log_total_bytes,
+		.skip_damaged = cfg->log_recover == 1,
+		.say = log_line,
+		.say_arg = pr,
+	};
+	if (getrandom(store.random, sizeof(store.random), 0) != sizeof(store.random)) {
+		snprintf(err, err_len, "the system gives no random bytes");
+		return false;
+	}
+	pr->store = store_new(&store, err, err_len);
+	pr->log = pr->store == NULL ? NULL : store_log(pr->store);
+	return pr->log != NULL;
+}
+
+static bool log_load(struct program *pr, char *err, size_t err_len)
+{
+	if (pr->store == NULL)
+		return true;
+	pr->loading = now_read();
+	if (!store_load(pr->store, log_replay, pr, err, err_len))
+		return false;
+	node_loaded(pr->node, now_read());
+	return true;
+}
+
+static void log_close(struct program *pr)
+{
+	if (pr->store != NULL)
+		store_free(pr->store);
+	else if (pr->log != NULL)
+		log_free(pr->log);
+}
+
+static void log_banner(const struct program *pr)
+{
+	char line[CONFIG_TEXT_MAX + 300];
+	if (pr->store == NULL) {
+		printf("muster: log: MEMORY ONLY, nothing survives a restart\n");
+		return;
+	}
+	store_describe(pr->store, line, sizeof(line));
+	printf("muster: log: %s\n", line);
+}
+
 static void banner(struct program *pr, struct dataplane *dp)
 {
 	char port[256];
@@ -288,7 +363,7 @@ static void banner(struct program *pr, struct dataplane *dp)
 		printf("muster: topics: NONE; clients find no topic until topics.file names some\n");
 	else
 		printf("muster: topics: %u with %" PRId64 " partitions from %s\n", n, partitions, pr->cfg.topics_file);
-	printf("muster: log: MEMORY ONLY, nothing survives a restart\n");
+	log_banner(pr);
 	if (pr->cfg.fault_inject_loss_ppm + pr->cfg.fault_inject_duplicate_ppm + pr->cfg.fault_inject_reorder_ppm +
 		    pr->cfg.fault_inject_corrupt_ppm >
 	    0)
@@ -300,10 +375,14 @@ static void banner(struct program *pr, struct dataplane *dp)
 /* Runs until it is stopped. The dataplane is up. */
 static int serve(struct program *pr, struct dataplane *dp)
 {
-	pr->log = log_memory_new();
-	pr->node = pr->log == NULL ? NULL : node_start(pr, dp);
+	char err[CONFIG_ERROR_MAX];
+	pr->node = node_start(pr, dp);
 	if (pr->node == NULL) {
 		fprintf(stderr, "muster: no memory for the coordinator; lower max.connections or offsets.topic.num.partitions\n");
+		return EXIT_BROKEN;
+	}
+	if (!log_load(pr, err, sizeof(err))) {
+		fprintf(stderr, "muster: %s\n", err);
 		return EXIT_BROKEN;
 	}
 	dataplane_set_service(dp, 0, &node_service_ops, pr->node);
@@ -326,7 +405,7 @@ static int run(struct program *pr)
 		return EXIT_BROKEN;
 	}
 	int status = EXIT_BROKEN;
-	struct dataplane *dp = dataplane_start(&cfg, err, sizeof(err));
+	struct dataplane *dp = log_open(pr, err, sizeof(err)) ? dataplane_start(&cfg, err, sizeof(err)) : NULL;
 	if (dp == NULL)
 		fprintf(stderr, "muster: %s\n", err);
 	else
@@ -336,8 +415,7 @@ static int run(struct program *pr)
 		emit_stats(pr, dp);
 	if (pr->node != NULL)
 		node_free(pr->node);
-	if (pr->log != NULL)
-		log_free(pr->log);
+	log_close(pr);
 	if (dp != NULL)
 		dataplane_free(dp);
 	if (status == EXIT_STOPPED)

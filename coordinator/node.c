@@ -24,6 +24,13 @@ struct node {
 	struct sessions sessions;
 };
 
+/* Called when a connection closed (dropping its requests may have moved any group on), and after recovery. */
+static void node_look_at_all(struct node *node)
+{
+	memset(node->due, 0, node->shards_len * sizeof(uint64_t));
+	node->next_due = 0;
+}
+
 /* ---- construction ---- */
 
 static bool node_make_shards(struct node *node, struct stats *stats, struct now now)
@@ -72,11 +79,49 @@ void node_free(struct node *node)
 	free(node);
 }
 
-void node_set_image(struct node *node, const struct image *image)
+bool node_replay(struct node *node, unsigned int shard, const struct log_entry *entry, struct now now)
 {
+	CHECK(shard < node->shards_len);
+	return shard_replay(node->shards[shard], entry, now);
+}
+
+void node_loaded(struct node *node, struct now now)
+{
+	for (unsigned int i = 0; i < node->shards_len; i++)
+		shard_loaded(node->shards[i], now);
+	node_look_at_all(node);
+}
+
+/* The names of the topics of `of` that `other` lacks, from malloc; NULL: no memory. */
+static struct bytes *node_topics_only_in(const struct image *of, const struct image *other, size_t *len)
+{
+	const struct image_topic *topics;
+	unsigned int n = image_topics(of, &topics);
+	struct bytes *names = malloc((n + 1) * sizeof(*names));
+	*len = 0;
+	for (unsigned int i = 0; names != NULL && i < n; i++)
+		if (image_topic(other, topics[i].name) == NULL)
+			names[(*len)++] = topics[i].name;
+	return names;
+}
+
+bool node_set_image(struct node *node, const struct image *image, struct now now)
+{
+	size_t gone_len, made_len;
 	CHECK(image_shards(image) == node->shards_len);
+	struct bytes *gone = node_topics_only_in(node->image, image, &gone_len);
+	struct bytes *made = node_topics_only_in(image, node->image, &made_len);
+	bool ok = gone != NULL && made != NULL;
+	for (unsigned int i = 0; ok && i < node->shards_len; i++) {
+		ok = shard_topics_changed(node->shards[i], gone, gone_len, made, made_len, now);
+		node->due[i] = 0;
+	}
+	node->next_due = 0;
 	node->image = image;
 	node->sessions.image = image;
+	free(gone);
+	free(made);
+	return ok;
 }
 
 /* ---- for handlers ---- */
@@ -127,13 +172,6 @@ static void node_tick_shards(struct node *node, struct now now)
 			next = node->due[i];
 	}
 	node->next_due = next;
-}
-
-/* Called when a connection closed: dropping its requests may have moved any group on. */
-static void node_look_at_all(struct node *node)
-{
-	memset(node->due, 0, node->shards_len * sizeof(uint64_t));
-	node->next_due = 0;
 }
 
 static uint64_t node_tick(void *service, struct now now)

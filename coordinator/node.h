@@ -30,8 +30,12 @@ struct node_config {
 struct node *node_new(const struct node_config *cfg, const struct image *image, struct log *log, struct stats *stats, struct now now);
 void node_free(struct node *node);
 
-/* Replaces the image; the old one may be freed after the call. */
-void node_set_image(struct node *node, const struct image *image);
+/* Recovery, before the first connection: each record in the order of its shard, then node_loaded once. False: it cannot be read. */
+bool node_replay(struct node *node, unsigned int shard, const struct log_entry *entry, struct now now);
+void node_loaded(struct node *node, struct now now);
+
+/* Replaces the image; the old one may be freed after the call. Offsets of topics that the new one lacks are removed. False: no memory, they stay. */
+bool node_set_image(struct node *node, const struct image *image, struct now now);
 
 extern const struct service_ops node_service_ops; /* service pointer: struct node * */
 

@@ -40,6 +40,7 @@ static void shard_forget_group(struct table_node *n, void *arg)
 void shard_free(struct shard *shard)
 {
 	writes_free(shard);
+	topics_gone_fini(shard);
 	table_each(&shard->groups, shard_forget_group, NULL);
 	table_fini(&shard->groups);
 	table_fini(&shard->members);

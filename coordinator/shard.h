@@ -100,6 +100,11 @@ unsigned int shard_number(const struct shard *shard);
 bool shard_replay(struct shard *shard, const struct log_entry *entry, struct now now);
 void shard_loaded(struct shard *shard, struct now now);
 
+/*
+ * Topics went and others came: offsets of those that are gone are removed in the next rounds. Names are copied. False: no memory, the offsets stay.
+ */
+bool shard_topics_changed(struct shard *shard, const struct bytes *gone, size_t gone_len, const struct bytes *made, size_t made_len, struct now now);
+
 /* The shard is served elsewhere or not any more: parked joins and syncs are answered with 16, later requests with 15. */
 void shard_stop(struct shard *shard, struct now now);
 

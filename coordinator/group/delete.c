@@ -24,9 +24,8 @@ bool writes_of_group(const struct shard *shard, struct bytes group_id)
 	return false;
 }
 
-/* Calls `visit` for each record of the group that is in flight, in the order of the log. */
-static void writes_each(const struct shard *shard, struct bytes group_id,
-			void (*visit)(void *arg, const struct record_key *key, bool tombstone), void *arg)
+void writes_each_of_group(const struct shard *shard, struct bytes group_id,
+			  void (*visit)(void *arg, const struct record_key *key, bool tombstone), void *arg)
 {
 	struct record_key key;
 	for (const struct write *w = shard->writes.first; w != NULL; w = w->next) {
@@ -56,7 +55,7 @@ static int16_t delete_find(struct shard *shard, struct bytes group_id, struct gr
 	if (g != NULL && g->state == GROUP_DEAD)
 		return ERROR_COORDINATOR_NOT_AVAILABLE;
 	if (g == NULL || g->state == GROUP_EMPTY)
-		writes_each(shard, group_id, delete_exists, &exists);
+		writes_each_of_group(shard, group_id, delete_exists, &exists);
 	return exists ? 0 : ERROR_GROUP_ID_NOT_FOUND;
 }
 
@@ -130,7 +129,7 @@ static void delete_all(struct tombstones *t, void *arg)
 {
 	struct delete_walk walk = {arg, t};
 	offsets_each(&walk.shard->offsets, t->group_id, delete_committed, t);
-	writes_each(walk.shard, t->group_id, delete_in_flight, &walk);
+	writes_each_of_group(walk.shard, t->group_id, delete_in_flight, &walk);
 	tombstone_group(t);
 }
 
@@ -178,7 +177,7 @@ static bool delete_has(const struct delete_offsets *d, struct bytes topic, int32
 	struct record_offset value;
 	if (offsets_get(&d->shard->offsets, d->in->group_id, topic, partition, &value))
 		return true;
-	writes_each(d->shard, d->in->group_id, delete_seek, &sought);
+	writes_each_of_group(d->shard, d->in->group_id, delete_seek, &sought);
 	return sought.found;
 }
 

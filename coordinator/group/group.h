@@ -152,6 +152,12 @@ struct shard {
 	void *line_arg;
 	struct purgatory_op expiry; /* the next slice of the walk for expired offsets */
 	uint32_t expiry_bucket;	    /* where it goes on */
+	struct {
+		struct purgatory_op op; /* the next slice of the walk for their offsets */
+		uint32_t bucket;
+		struct subscription_topic *topics; /* sorted; names allocated */
+		size_t len;
+	} gone; /* deleted topics */
 };
 
 /* A block that is good until the next call; NULL: no memory. */
@@ -275,6 +281,9 @@ bool subscription_has(const struct subscription_topic *topics, size_t n, struct 
 /* ---- delete.c ---- */
 /* Whether records of the group are on their way to the log. */
 bool writes_of_group(const struct shard *shard, struct bytes group_id);
+/* Calls `visit` for each of them, in the order of the log. */
+void writes_each_of_group(const struct shard *shard, struct bytes group_id,
+			  void (*visit)(void *arg, const struct record_key *key, bool tombstone), void *arg);
 struct tombstones {
 	struct bytes group_id;
 	struct writer size; /* of the keys */
@@ -290,6 +299,9 @@ int16_t tombstones_write(struct tombstones *t, struct shard *shard, void (*put)(
 /* ---- expiry.c ---- */
 /* Starts the wait for the next walk, unless it runs already or there is no group. */
 void expiry_arm(struct shard *shard, struct now now);
+
+/* ---- topics_gone.c ---- */
+void topics_gone_fini(struct shard *shard);
 
 /* ---- sync.c ---- */
 void sync_answer_error(struct request *rq, int16_t error, struct now now);

@@ -10,6 +10,7 @@
  *          second attempt that succeeds proves nothing, for the kernel may have dropped the pages.
  *  FLUSH   the same for every WRITE into the file that had completed when it was submitted, also by an earlier program.
  *  CREATE  a file that is as long as asked for, of zeros, with its space reserved. It is durable after a WRITE_DURABLE into it and a RENAME.
+ *  TRIM    only gives back space; it may not have happened after a power cut.
  *  RENAME, REMOVE   survive a power cut. Before they complete, either state may.
  *
  * Operations that are under way at the same time may complete in any order. Buffers, offsets and lengths of WRITE are multiples of FORMAT_ALIGN.
@@ -28,6 +29,7 @@ enum disk_verb {
 	DISK_WRITE,  /* file, offset, len, buf: all of it or an error */
 	DISK_WRITE_DURABLE, /* the same, and durable */
 	DISK_FLUSH,  /* file */
+	DISK_TRIM,   /* file, offset: it ends there */
 	DISK_CLOSE,  /* file */
 	DISK_RENAME, /* name -> to; replaces */
 	DISK_REMOVE, /* name */

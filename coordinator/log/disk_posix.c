@@ -187,6 +187,8 @@ static int64_t posix_run(const struct disk_posix *d, struct disk_op *op)
 		return posix_write(op);
 	case DISK_FLUSH:
 		return fdatasync(op->file) == 0 ? 0 : -errno;
+	case DISK_TRIM:
+		return ftruncate(op->file, (off_t)op->offset) == 0 ? 0 : -errno;
 	case DISK_CLOSE:
 		return close(op->file) == 0 ? 0 : -errno;
 	case DISK_RENAME:

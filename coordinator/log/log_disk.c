@@ -352,7 +352,8 @@ static bool io_finish(struct log_disk *d)
 		io_write_end(d);
 		return false;
 	} else if (d->io == IO_SEAL) {
-		d->close_op = (struct disk_op){.verb = DISK_CLOSE, .file = d->current.file};
+		d->status.bytes -= d->cfg.segment_bytes - (d->current.at + block_bytes(0));
+		d->close_op = (struct disk_op){.verb = DISK_TRIM, .file = d->current.file, .offset = d->current.at + block_bytes(0)};
 		disk_submit(d->cfg.disk, &d->close_op);
 		d->current = d->next;
 		d->make = MAKE_NONE;
@@ -361,13 +362,27 @@ static bool io_finish(struct log_disk *d)
 	return true;
 }
 
+/* The segment before the current one: TRIM, then CLOSE. */
+static bool close_busy(const struct log_disk *d)
+{
+	return d->close_op.pending || d->close_op.verb == DISK_TRIM;
+}
+
+static void close_step(struct log_disk *d)
+{
+	if (d->close_op.pending || d->close_op.verb != DISK_TRIM)
+		return;
+	d->close_op.verb = DISK_CLOSE;
+	disk_submit(d->cfg.disk, &d->close_op);
+}
+
 static void io_step(struct log_disk *d)
 {
 	if (!io_finish(d) || d->status.failed || d->filling.len == 0)
 		return;
 	if (segment_fits(d, d->current.at, d->filling.len))
 		io_write_block(d);
-	else if (!d->close_op.pending)
+	else if (!close_busy(d))
 		io_end_segment(d);
 }
 
@@ -387,11 +402,12 @@ static uint64_t log_disk_poll(struct log *log, struct now now)
 	if (!d->begun)
 		return TIME_NEVER;
 	disk_poll(d->cfg.disk);
+	close_step(d);
 	io_step(d);
 	make_step(d, now);
 	if (log_must_write(d))
 		return now.us;
-	if (make_busy(d) || d->close_op.pending)
+	if (make_busy(d) || close_busy(d))
 		return now.us + MAKE_WISH_US;
 	return d->make == MAKE_WAIT && !d->status.failed ? d->retry_us : TIME_NEVER;
 }
@@ -403,7 +419,7 @@ static void log_disk_free(struct log *log)
 	struct log_disk *d = log_disk_of(log);
 	struct now long_ago = {0, 0};
 	d->closing = true;
-	while (d->begun && (log_must_write(d) || make_busy(d) || d->close_op.pending)) {
+	while (d->begun && (log_must_write(d) || make_busy(d) || close_busy(d))) {
 		log_disk_poll(log, long_ago);
 		if (d->io_op.pending || d->make_op.pending || d->close_op.pending)
 			disk_wait(d->cfg.disk);

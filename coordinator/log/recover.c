@@ -283,7 +283,17 @@ static bool seal(struct scan *scan, const struct segment_file *f, int file, cons
 	block_seal(block, &end);
 	if (result >= 0)
 		result = write_block(scan->rc->disk, file, r->at, block, block_bytes(0));
-	return result >= 0 || failed_op(scan->err, scan->err_len, f->name, result);
+	if (result < 0)
+		return failed_op(scan->err, scan->err_len, f->name, result);
+	return true;
+}
+
+/* Gives back what was reserved behind END; *len is the file's new length. That it fails costs nothing but space. */
+static void trim(struct scan *scan, int file, const struct segment_reader *r, size_t *len)
+{
+	struct disk_op op = {.verb = DISK_TRIM, .file = file, .offset = r->at + block_bytes(0)};
+	if (op.offset < *len && disk_do(scan->rc->disk, &op) >= 0)
+		*len = op.offset;
 }
 
 /* Damage: false unless it is to be skipped, and then it is said what is lost. */
@@ -355,8 +365,8 @@ static bool scan_segment(struct scan *scan, const struct segment_file *f, uint8_
 	int64_t result = read_file(rc->disk, f->name, &file, &p, &len);
 	if (result < 0)
 		return failed_op(scan->err, scan->err_len, f->name, result);
-	bool ok = segment_open(&r, p, len) && id_fits(rc, f, &r.id);
-	if (ok) {
+	bool good = segment_open(&r, p, len) && id_fits(rc, f, &r.id), ok = false;
+	if (good) {
 		ok = read_segment(scan, f, file, &r, block, &empty);
 	} else if (rc->skip_damaged) {
 		say(rc, "log: %s: LOST: its first block is not good or belongs to another log", f->name);
@@ -366,6 +376,8 @@ static bool scan_segment(struct scan *scan, const struct segment_file *f, uint8_
 		fail(scan->err, scan->err_len,
 		     "log: %s: its first block is not good or belongs to another log; log.recover=skip.damaged starts without it", f->name);
 	}
+	if (ok && good && !empty && r.end != SEGMENT_DAMAGED)
+		trim(scan, file, &r, &len);
 	free(p);
 	do_close(rc->disk, file);
 	if (ok && empty) {

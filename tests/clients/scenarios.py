@@ -186,6 +186,9 @@ SCENARIOS = {"ladder": ladder, "mixed": mixed, "static": static, "idle": idle, "
 
 
 def main():
+    if len(sys.argv) < 2 or sys.argv[1] not in SCENARIOS or "MUSTER_BOOTSTRAP" not in os.environ:
+        print(__doc__, file=sys.stderr)
+        return 2
     groups = []
     try:
         SCENARIOS[sys.argv[1]](groups, *sys.argv[2:])

@@ -1,5 +1,5 @@
 """Words to write fixed sequences with: each returns a step, or a list of steps."""
-from sequences import SLOT
+import sequences
 
 
 def sequence(*steps):
@@ -20,7 +20,7 @@ def ask(actor, name, version, values):
 
 def join(actor, version=9, session=30, rebalance=60, offers=("range",), instance=None, member=None, metadata=b""):
     return ask(actor, "JoinGroup", version, lambda c: {
-        "session_ms": round(session * SLOT * 1000), "rebalance_ms": round(rebalance * SLOT * 1000), "instance": instance,
+        "session_ms": round(session * sequences.SLOT * 1000), "rebalance_ms": round(rebalance * sequences.SLOT * 1000), "instance": instance,
         "member": c.actor.member if member is None else member, "protocol_type": "consumer",
         "protocols": [{"name": name, "metadata": metadata} for name in offers]})
 

@@ -131,6 +131,28 @@ def sign_of_life_while_new(d):
                for o in d.kafka_entries)
 
 
+def is_empty(topic):
+    return topic["partitions"] == []
+
+
+def topics_without_partitions(d):
+    """Muster repeats the topics of the request that name no partition."""
+    if d.field != "topics" or d.entry.name not in ("OffsetCommit", "OffsetDelete"):
+        return False
+    return [t for t in d.muster if not is_empty(t)] == [t for t in d.kafka if not is_empty(t)]
+
+
+def partition_asked_twice(d):
+    if d.entry.name != "ListOffsets" or ".partitions" not in "." + d.field:
+        return False
+    return any(len({p["index"] for p in t["partitions"]}) < len(t["partitions"]) for t in d.entry.values["topics"])
+
+
+def other_origin(d):
+    """The member has joined again from a connection with another client id."""
+    return d.entry.name == "DescribeGroups" and d.field.endswith(("client_id", "host"))
+
+
 KNOWN = [
     Known("superseded join answered",
           "A member that sends JoinGroup while its earlier one is parked (on another connection) has the earlier one answered 27 at once; Kafka "
@@ -171,6 +193,18 @@ KNOWN = [
           "A member in its first join phase may stay parked for 300 s. In Kafka a heartbeat or commit of it (which no client sends) shortens that "
           "to its session timeout.", sign_of_life_while_new,
           sequence(stable(1), join(1), join(1, session=SESSIONS[0]), heartbeat(1, generation=1), tick(2)), ends=True),
+    Known("topics without partitions",
+          "A topic of OffsetCommit or OffsetDelete that names no partition stands in the answer, without partitions. Kafka leaves it out.",
+          topics_without_partitions, sequence(("ask", 0, lambda c: ("OffsetCommit", 8, {
+              "group": c.group, "generation": -1, "topics": [{"name": "t", "partitions": []}, {"name": "u", "partitions": [{"index": 0, "offset": 1}]}]})))),
+    Known("a partition asked twice",
+          "ListOffsets answers each time the same; Kafka answers once, with 42.", partition_asked_twice,
+          sequence(plain(0, "ListOffsets", 5, topics=[{"name": "t", "partitions": [{"index": 1}, {"index": 1}]}]))),
+    Known("client id and host of the latest join",
+          "DescribeGroups shows where a member joined from last; Kafka shows where it joined from first, which misleads after a restart.",
+          other_origin, sequence(stable(1), ("ask", 1, lambda c: ("JoinGroup", 4, {
+              "group": c.group, "session_ms": 60000, "member": c.actors[0].member, "protocols": [{"name": "range", "metadata": b""}]})),
+              ("ask", 0, lambda c: ("DescribeGroups", 4, {"groups": [c.group]})))),
     Known("no internal topics", "Metadata of all topics holds __consumer_offsets in Kafka; Muster has no such topic.", internal_topics,
           sequence(plain(0, "Metadata", 1, topics=None))),
     Known("other words of an error", "The text of an error is our own.", lambda d: d.field.endswith("message") and isinstance(d.muster, str),

@@ -3,8 +3,9 @@ import asyncio
 import socket
 import struct
 
+import sequences
 from apis import API, decode_response, encode_request, frame
-from sequences import APIS, BURST, SLOT, TOPICS, Actor, Choice
+from sequences import APIS, BURST, TOPICS, Actor, Choice
 
 QUICK = 0.005  # s; a request that is unanswered so long is probed for
 ANSWER = 8.0  # s; a server that does not answer a probe is broken
@@ -180,7 +181,7 @@ class Player:
 
         line = await self.line_of(actor)
         self.entries.append(entry)
-        line.ask(name, version, values, who.client_id, done)
+        line.ask(name, max(version, self.side.served[name][0]), values, who.client_id, done)
         await self.settle(entry)
 
     async def settle(self, entry):
@@ -209,16 +210,16 @@ class Player:
         for i, (op, number, draw) in enumerate(steps):
             self.phase = i
             if op == "tick":
-                slot_start += number * SLOT
+                slot_start += number * sequences.SLOT
                 await asyncio.sleep(slot_start - loop.time())
                 continue
-            self.late = max(self.late, (loop.time() - slot_start) / (BURST * SLOT))
+            self.late = max(self.late, (loop.time() - slot_start) / (BURST * sequences.SLOT))
             asked = Choice((op, number, draw), self.actors, self.group, self.served, self.side.topic_ids, self.order).make()
             if asked is not None:
                 await self.send(*asked, number)
-            self.late = max(self.late, (loop.time() - slot_start) / (BURST * SLOT))
+            self.late = max(self.late, (loop.time() - slot_start) / (BURST * sequences.SLOT))
         await self.closing(len(steps))
-        self.late = max(self.late, (loop.time() - slot_start) / (BURST * SLOT))
+        self.late = max(self.late, (loop.time() - slot_start) / (BURST * sequences.SLOT))
         for lines in self.lines:
             for line in lines:
                 self.side.give_back(line)

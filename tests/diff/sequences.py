@@ -13,7 +13,7 @@ import struct
 
 from apis import API
 
-SLOT = 1.5
+SLOT = 2.0
 BURST = 0.11  # of a slot: steps are sent no later than this
 INITIAL_DELAY = 0.2
 SESSIONS = [1.14, 2.14, 3.14, 30, 30, 30]  # slots
@@ -34,6 +34,8 @@ def make(seed):
     r = random.Random(seed)
     n = r.choice([1, 2, 2, 3, 3, 3, 4, 5])
     actors = [{"instance": r.choice([None, None, None, f"i{a}", f"i{a}", "i0"]), "offers": r.choice(PROTOCOLS[:5])} for a in range(n)]
+    if r.random() < 0.1:
+        actors[0]["client_id"] = r.choice([None, ""])
     if r.random() < 0.5:
         for actor in actors:
             actor["offers"] = actors[0]["offers"]
@@ -74,7 +76,7 @@ class Actor:
 
     def __init__(self, number, spec):
         self.number, self.instance, self.offers = number, spec["instance"], spec["offers"]
-        self.client_id = f"a{number}"
+        self.client_id = spec.get("client_id", f"a{number}")
         self.member, self.generation, self.old = "", -1, []
         self.protocol = self.leader = None
         self.members, self.want = [], "join"
@@ -152,11 +154,16 @@ class Choice:
 
     def topics(self, version, by_id_from):
         out = []
+        if self.wild(0.02):
+            return out
         for topic in self.r.sample(["t", "u", "nowhere"], self.r.choice([1, 1, 2, 3])) if self.wild(0.5) else ["t"]:
             by_id = version >= by_id_from
             known = [0, 1, 1] + ([7, -1] if self.wild(0.2) else [])
-            partitions = list(dict.fromkeys(self.r.choice(known) for _ in range(self.r.randint(1, 3))))
-            key = {"topic_id": self.topic_ids.get(topic, b"no such topic id")} if by_id else {"name": topic}
+            partitions = [self.r.choice(known) for _ in range(self.r.randint(1, 3))] if not self.wild(0.03) else []
+            if not self.wild(0.1):
+                partitions = list(dict.fromkeys(partitions))
+            unknown = bytes(16) if self.wild(0.1) else b"no such topic id"
+            key = {"topic_id": self.topic_ids.get(topic, unknown)} if by_id else {"name": topic}
             out.append((key, partitions))
         return out
 
@@ -223,7 +230,7 @@ class Choice:
         r, version = self.r, self.version("OffsetCommit")
         values = {"group": self.group, "generation": self.generation(self.wild(wildness)), "member": self.member(self.wild(wildness)),
                   "instance": self.instance(self.wild(wildness))}
-        if self.wild(wildness):
+        if self.wild(wildness) or version == 0:  # that one knows no members
             values.update(generation=-1, member="", instance=None)
         values["topics"] = [dict(key, partitions=[
             {"index": p, "offset": r.choice([-2, -1]) if self.wild(0.02) else r.randint(0, 1000), "leader_epoch": r.choice([-1, 0, 3]),
@@ -238,7 +245,7 @@ class Choice:
             return "OffsetFetch", version, {"group": self.group, "topics": topics, "require_stable": self.wild(0.3)}
         groups = [{"group": self.group, "topics": topics}]
         if self.wild(0.2):
-            groups.append({"group": self.group + "-other", "topics": topics})
+            groups.append({"group": self.group + self.r.choice(["", "-other", "-other"]), "topics": topics})
         if self.wild(0.1) and version >= 9:
             groups[0].update(member=self.member(False), epoch=self.generation(self.wild(0.5)))
         return "OffsetFetch", version, {"groups": groups, "require_stable": self.wild(0.3)}

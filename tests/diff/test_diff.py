@@ -1,13 +1,14 @@
 """The classic group protocol of Muster against that of a real Kafka broker: random sequences of requests to both, the answers compared.
 
-usage: test_diff.py [--seconds N] [--sequences N] [--seed N] [--at-once N] [--replay SEED]... [--keep FOLDER]
+usage: test_diff.py [--seconds N] [--sequences N] [--seed N] [--at-once N] [--slot S] [--replay SEED]... [--keep FOLDER]
 
   --seconds N    starts new sequences for so long (75)
   --sequences N  ends when so many were compared, whatever the time
   --seed N       the first seed; by itself it is taken from the clock; sequences have seeds N, N+1, ...
-  --at-once N    so many sequences at the same time
+  --at-once N    so many sequences at the same time, fewer where the machine is too slow for it
+  --slot S       length of a slot in seconds (2); longer for a machine that is busy, with more at once
   --replay SEED  plays only that one, prints the transcripts; may be given more than once
-  --keep FOLDER  Kafka's log goes there
+  --keep FOLDER  Kafka's log goes there, and the transcripts of differences that did not show again
 
 It starts itself again beside a Muster (deploy/with-muster), in its network namespace, and starts Kafka there on the loopback interface.
 Exit status 77, with the reason, where there is no root, no TAP device, no java or no Kafka. known.py lists the differences that are meant.
@@ -46,6 +47,9 @@ def settings():
 class Pair:
     """The two servers, and sequences on both."""
 
+    # Served from version 0 by Muster; what Kafka does not serve any more it is asked in the lowest version that it does, which says the same.
+    OLDER = ("OffsetCommit", "OffsetFetch")
+
     def __init__(self, kafka, muster):
         self.kafka, self.muster, self.count = kafka, muster, 0
         self.served = {}
@@ -54,7 +58,8 @@ class Pair:
         await asyncio.gather(self.kafka.get_ready(), self.muster.get_ready())
         for name, (low, high) in self.kafka.served.items():
             if name in self.muster.served:
-                self.served[name] = max(low, self.muster.served[name][0]), min(high, self.muster.served[name][1])
+                lowest = 0 if name in self.OLDER else max(low, self.muster.served[name][0])
+                self.served[name] = lowest, min(high, self.muster.served[name][1])
 
     async def play(self, sequence):
         """(Kafka's, Muster's) Player, both played to the end; or None when the machine was too slow for the timing to mean anything."""
@@ -158,7 +163,7 @@ class Run:
         self.at_once = options.at_once  # as many as this machine can do in time
         self.same, self.ended, self.late, self.unstable, self.requests = 0, 0, 0, 0, 0
         self.met, self.suspects = collections.Counter(), []
-        self.end = time.monotonic() + options.seconds
+        self.end, self.slowed = time.monotonic() + options.seconds, 0
 
     def more(self):
         if self.options.sequences:
@@ -174,13 +179,18 @@ class Run:
             seed, self.next_seed = self.next_seed, self.next_seed + 1
             await self.one(sequences.make(seed))
 
+    def slow_down(self):
+        """All that are late by the same hiccup count once."""
+        if time.monotonic() - self.slowed > 5:
+            self.at_once, self.slowed = max(10, self.at_once * 0.8), time.monotonic()
+
     async def one(self, sequence):
         players = await self.pair.play(sequence)
         if players is None:
             self.late += 1
-            self.at_once = max(10, self.at_once - 2)
+            self.slow_down()
             return
-        self.at_once = min(self.options.at_once, self.at_once + 0.1)
+        self.at_once = min(self.options.at_once, self.at_once + 0.5)
         self.requests += len(players[0].entries)
         difference, met, ended = compare.compare(*players, KNOWN)
         self.met.update(met)
@@ -217,7 +227,7 @@ class Run:
             for signature, result in zip(part, results):
                 if result is None:
                     self.unstable += len(by_signature[signature])
-                    print(f"  not repeatable ({len(by_signature[signature])}): seed {by_signature[signature][0][0]['seed']}: {signature}")
+                    self.tell_unstable(signature, *by_signature[signature][0], len(by_signature[signature]))
                 else:
                     found.append((len(by_signature[signature]), *result))
         found.sort(key=lambda f: -f[0])
@@ -227,6 +237,12 @@ class Run:
         for times, sequence, signature in found[SHRUNK_MOST:]:
             print(f"\nDIFFERENCE ({times} sequences, not shrunk), seed {sequence['seed']}: {signature}")
         return sum(f[0] for f in found)
+
+    def tell_unstable(self, signature, sequence, lines, times):
+        print(f"  not repeatable ({times}): seed {sequence['seed']}: {signature}")
+        if self.options.keep:
+            with open(os.path.join(self.options.keep, f"{sequence['seed']}.txt"), "w") as out:
+                out.writelines(f"{line}\n" for line in [signature, *lines])
 
     async def confirm(self, cases):
         for sequence, _ in cases[:3]:
@@ -273,7 +289,8 @@ def parse(argv):
     parser.add_argument("--seconds", type=float, default=75)
     parser.add_argument("--sequences", type=int, default=0)
     parser.add_argument("--seed", type=int, default=int(time.time()) * 1000)
-    parser.add_argument("--at-once", type=int, default=120)
+    parser.add_argument("--at-once", type=int, default=200)
+    parser.add_argument("--slot", type=float, default=sequences.SLOT)
     parser.add_argument("--replay", type=int, action="append")
     parser.add_argument("--keep")
     parser.add_argument("--jars", help=argparse.SUPPRESS)  # inside: where they are
@@ -282,6 +299,7 @@ def parse(argv):
 
 def main():
     options = parse(sys.argv[1:])
+    sequences.SLOT = options.slot
     if options.jars is None:
         try:
             jars = broker.jars()
@@ -297,6 +315,8 @@ def main():
         with_muster = os.path.join(TOP, "deploy", "with-muster")
         os.execv(with_muster, [with_muster, *words, "--", sys.executable, os.path.realpath(__file__), *sys.argv[1:], "--jars", jars])
     folder = tempfile.mkdtemp(prefix="kafka-", dir=os.path.dirname(os.environ["MUSTER_RESTART"]))  # with-muster removes it whatever happens
+    if options.keep:
+        os.makedirs(options.keep, exist_ok=True)
     kafka = broker.Broker(options.jars, folder, settings())
     try:
         kafka.start()
@@ -304,7 +324,6 @@ def main():
     finally:
         kafka.stop()
         if options.keep:
-            os.makedirs(options.keep, exist_ok=True)
             shutil.copy(kafka.log, options.keep)
     sys.exit(status)
 

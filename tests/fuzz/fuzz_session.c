@@ -161,6 +161,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.group_max_size = 100,
 		.offset_metadata_max_bytes = 4096,
 		.journal_events = 4,
+		.offsets_retention_minutes = 1,
+		.offsets_retention_check_interval_ms = 1000,
 	};
 	struct node_config cfg = {.node_id = 1000, .groups = &settings, .max_sessions = CONNECTIONS, .max_fetch_wait_ms = 5000, .random = {1, 2}};
 	struct world w = {.now = {1000000, 1000}};

@@ -21,6 +21,7 @@ static void audit_member(struct world *w, struct group *g, struct member *m, uin
 		"%.*s", m->id.len, m->id.p);
 	REQUIRE(w, "member-not-found", member_find(g, m->id) == m, "by id");
 	REQUIRE(w, "member-not-found", bytes_is_null(m->instance_id) || member_find_instance(g, m->instance_id) == m, "by instance id");
+	REQUIRE(w, "ghost", !m->unnamed || m->join != NULL, "%.*s has neither a connection nor a client that knows its id", m->id.len, m->id.p);
 	if (!purgatory_waiting(&m->session))
 		return;
 	int64_t longest = m->is_new ? MEMBER_NEW_TIMEOUT_MS : g->shard->settings->group_max_session_timeout_ms;
@@ -185,6 +186,12 @@ static void audit_phases(struct world *w, struct shadows *s, const struct group 
 	if (formed && s->state == GROUP_PREPARING && s->initial && g->members_len > 0)
 		REQUIRE(w, "initial-delay", now >= s->preparing_since + (uint64_t)delay * US_PER_MS || s->pending_before > g->pending_len || s->len != g->members_len,
 			"formed after %llu us", (unsigned long long)(now - s->preparing_since));
+	if (formed && s->state == GROUP_PREPARING && g->state == GROUP_COMPLETING) {
+		const struct shadow *leader = shadow_find(s, g->leader);
+		REQUIRE(w, "absent-leader", leader == NULL || leader->parked_join || w->step.api == api_key_join_group, "%s leads and did not join", leader->id);
+		REQUIRE(w, "pending-ignored", s->initial || now >= s->preparing_until || s->pending_before == 0 || g->pending_len == 0,
+			"formed while %u ids that were handed out are missing", g->pending_len);
+	}
 	if (g->state == GROUP_PREPARING && (s->state != GROUP_PREPARING || formed)) {
 		s->preparing_since = now;
 		s->initial = g->previous_state == GROUP_EMPTY;
@@ -209,10 +216,14 @@ static void audit_ours(struct world *w, int number)
 {
 	struct shadows *s = &w->shadows[number];
 	struct group *g = group_find(world_shard(w, number), w->group_id[number]);
-	if (g == NULL) {
-		REQUIRE(w, "group-lost", s->group == NULL, "group %d is gone", number);
-		return;
+	if (g != s->group && s->group != NULL) {
+		REQUIRE(w, "group-lost", w->group_tombstone[number] && s->len == 0, "group %d with %u members is gone", number, s->len);
+		memset(s, 0, sizeof(*s));
+		watch_group_gone(w, number);
+		w->group_tombstone[number] = false;
 	}
+	if (g == NULL)
+		return;
 	if (g->state == GROUP_DEAD)
 		return;
 	REQUIRE(w, "generation-fell", g->generation >= s->generation, "group %d: from %d to %d", number, s->generation, g->generation);
@@ -414,7 +425,7 @@ void audit_end(struct world *w)
 		REQUIRE(w, "member-leak", s->members.count == 0 && s->instances.count == 0 && s->pendings.count == 0 && s->protocols.count == 0,
 			"shard %u: %zu members, %zu instances, %zu pending, %zu protocols", i, (size_t)s->members.count, (size_t)s->instances.count,
 			(size_t)s->pendings.count, (size_t)s->protocols.count);
-		REQUIRE(w, "timer-leak", timers(&s->purgatory.wheel) == 0, "shard %u still has %u timers", i, timers(&s->purgatory.wheel));
+		REQUIRE(w, "timer-leak", timers(&s->purgatory.wheel) <= (w->plan.settings.offsets_retention_check_interval_ms > 0), "shard %u still has %u timers", i, timers(&s->purgatory.wheel));
 		REQUIRE(w, "write-leak", s->writes.first == NULL && s->barriers == NULL, "shard %u still waits for the log", i);
 	}
 }

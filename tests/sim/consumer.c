@@ -272,7 +272,8 @@ static void consumer_sync(struct consumer *c)
 	CHECK(!w.full);
 	c->state = SYNCING;
 	c->wake = TIME_NEVER;
-	consumer_send(c, api_key_sync_group, c->v_sync, &in, (uint64_t)(c->rebalance_ms + 5000) * US_PER_MS);
+	uint64_t patience = c->impatient ? rng_between(&c->rng, 20, 2000) : (uint32_t)c->rebalance_ms + 5000;
+	consumer_send(c, api_key_sync_group, c->v_sync, &in, patience * US_PER_MS);
 }
 
 /* ---- reactions ---- */
@@ -440,7 +441,8 @@ static void consumer_commit(struct consumer *c)
 			offset_commit_request_partition_init(p);
 			p->partition_index = part_index((unsigned int)__builtin_ctz(of));
 			p->committed_offset = w->next_offset++;
-			p->committed_metadata = rng_one_in(&c->rng, 3) ? BYTES_NULL : BYTES_LITERAL("sim");
+			p->committed_leader_epoch = commit_epoch(w, p->committed_offset, c->v_commit);
+			p->committed_metadata = commit_metadata(p->committed_offset);
 		}
 		if (len > 0)
 			topics[n++] = (struct offset_commit_request_topic){topic->name, topic->id, &parts[first], (int32_t)len};
@@ -563,6 +565,11 @@ void consumer_wake(struct consumer *c)
 	uint64_t now = c->w->now.us;
 	for (unsigned int i = 0; i < c->open_len; i++) {
 		if (c->open[i].until <= now) { /* too long: a new connection */
+			if (c->is_static && c->impatient) { /* or a new process on a new host */
+				conn_vanish(c->conn);
+				c->conn = NULL;
+				consumer_forget(c);
+			}
 			consumer_rediscover(c);
 			return;
 		}

@@ -10,13 +10,21 @@ static struct disk *disk_of(struct log *log)
 	return CONTAINER_OF(log, struct disk, log);
 }
 
-/* Commits carry unique offsets: remember where each one stands. */
-static void disk_note_offset(struct disk *d, const struct log_entry *e, uint64_t position)
+/* Commits carry unique offsets: remember where each one stands, and where it was taken away. */
+static void disk_note(struct disk *d, const struct log_entry *e, uint64_t position)
 {
 	struct world *w = d->w;
 	struct record_key key;
 	struct record_offset value;
-	if (!record_key_decode(&key, e->key) || key.kind != RECORD_OFFSET || !record_offset_decode(&value, e->value))
+	int group = record_key_decode(&key, e->key) ? world_group(w, key.group) : -1;
+	if (group >= 0 && key.kind == RECORD_GROUP && bytes_is_null(e->value))
+		w->group_tombstone[group] = true;
+	int part = group >= 0 && key.kind == RECORD_OFFSET ? part_of(key.topic, key.partition) : -1;
+	if (part >= 0)
+		w->appended[group][part] = position;
+	if (part >= 0 && bytes_is_null(e->value))
+		w->tombstones[group][part] = position;
+	if (part < 0 || !record_offset_decode(&value, e->value))
 		return;
 	if (value.offset >= 0 && (uint64_t)value.offset < w->offset_cap)
 		w->offset_position[value.offset] = position;
@@ -38,7 +46,7 @@ static uint64_t disk_append(struct log *log, unsigned int shard, const struct lo
 		struct disk_entry *e = &d->entries[d->len++];
 		e->shard = shard;
 		CHECK(bytes_dup(&e->e.key, entries[i].key) && bytes_dup(&e->e.value, entries[i].value));
-		disk_note_offset(d, &e->e, d->len);
+		disk_note(d, &e->e, d->len);
 	}
 	uint64_t delay = rng_one_in(&d->rng, 4) ? 0 : rng_between(&d->rng, 50, 4000);
 	if (now.us < d->slow_until)

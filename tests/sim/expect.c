@@ -242,6 +242,20 @@ static struct expect leave_code(const struct group *g, const struct asked *a, co
 	return code(is_pending(g, in->member_id) || with_id(g, in->member_id) != NULL ? 0 : 25);
 }
 
+/* ---- DeleteGroups, OffsetDelete ---- */
+
+static struct expect delete_code(struct world *w, const struct asked *a, const struct group *g)
+{
+	struct expect e = anything;
+	if (world_shard(w, a->group)->writes.first != NULL) /* what is on its way counts too */
+		return e;
+	e.log_may_fail = w->now.us < w->disk.fail_until;
+	e.code = g == NULL ? 69 : g->state == GROUP_DEAD ? 15 : a->api == api_key_delete_groups && g->state != GROUP_EMPTY ? 68 : 0;
+	if (a->api == api_key_offset_delete && g != NULL && g->state != GROUP_EMPTY && g->state != GROUP_DEAD)
+		e.code = bytes_equal(g->protocol_type, BYTES_LITERAL("consumer")) ? 0 : 68;
+	return e;
+}
+
 struct expect expect_request(struct world *w, const struct conn *c, const struct asked *a, const void *in)
 {
 	if (a->group < 0)
@@ -258,6 +272,9 @@ struct expect expect_request(struct world *w, const struct conn *c, const struct
 		return join_code(w, c, g, a, in);
 	case api_key_leave_group:
 		return leave_code(g, a, in);
+	case api_key_delete_groups:
+	case api_key_offset_delete:
+		return delete_code(w, a, g);
 	default:
 		return anything;
 	}

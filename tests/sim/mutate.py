@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """mutate.py - proves that the simulation's net is tight: builds it with one deliberate fault at a time and expects a violation.
 
-usage: mutate.py SOURCE_TOP [--seeds N] [--only NAME] [--jobs N]
+usage: mutate.py SOURCE_TOP [--seeds N] [--only NAME,...] [--shrink] [--jobs N]
 
 Every row of mutants.list is applied to a copy of the coordinator; the simulator runs over its seeds until one fails. A fault that survives
 all seeds, does not apply any more, or does not compile is a failure of this test.
@@ -52,7 +52,9 @@ def build_base(top, work):
         for job, s in jobs.items():
             if job.result().returncode != 0:
                 sys.exit(f'{s} does not compile:\n{job.result().stderr}')
-    return objects
+    ours = [str(o) for s, o in objects.items() if not s.startswith('tests/')]
+    subprocess.run(['ar', 'rcs', str(work / 'base.a'), *ours], check=True)
+    return [str(o) for s, o in objects.items() if s.startswith('tests/')] + [str(work / 'base.a')]
 
 
 def apply(text, old, new):
@@ -66,7 +68,7 @@ def apply(text, old, new):
     return old.join(parts[:at]) + new + old.join(parts[at:])
 
 
-def try_mutant(top, work, objects, row, seeds):
+def try_mutant(top, work, objects, row, seeds, shrink):
     name, file, old, new = row
     text = apply((top / file).read_text(), old, new)
     if text is None:
@@ -78,31 +80,31 @@ def try_mutant(top, work, objects, row, seeds):
     built = compile_one(top, source, tree / 'mutant.o')
     if built.returncode != 0:
         return name, 'does not compile: ' + built.stderr.strip().splitlines()[0], False
-    link = [str(tree / 'mutant.o') if s == file else str(o) for s, o in objects.items()]
-    subprocess.run(['cc', *link, '-o', str(tree / 'sim')], check=True)
-    run = subprocess.run([str(tree / 'sim'), '--seeds', str(seeds), '--no-shrink'], capture_output=True, text=True)
+    # whatever the mutant defines is not taken from the archive any more
+    subprocess.run(['cc', str(tree / 'mutant.o'), *objects, '-o', str(tree / 'sim')], check=True)
+    run = subprocess.run([str(tree / 'sim'), '--seeds', str(seeds)] + ([] if shrink else ['--no-shrink']), capture_output=True, text=True)
     shutil.rmtree(tree)
     if run.returncode == 0:
         return name, f'SURVIVED {seeds} seeds', False
-    first = run.stdout.splitlines()[0] if run.stdout else '?'
-    return name, first, True
+    return name, run.stdout if shrink else run.stdout.splitlines()[0] if run.stdout else '?', True
 
 
 def main():
     args = argparse.ArgumentParser()
     args.add_argument('top')
     args.add_argument('--seeds', type=int, default=400)
-    args.add_argument('--only')
+    args.add_argument('--only', help='names, separated by commas')
+    args.add_argument('--shrink', action='store_true', help='show the short list of actions that finds the fault')
     args.add_argument('--jobs', type=int, default=1)
     args = args.parse_args()
     top = pathlib.Path(args.top).resolve()
-    rows = [r for r in mutants(top) if not args.only or r[0] == args.only]
+    rows = [r for r in mutants(top) if not args.only or r[0] in args.only.split(',')]
     failures = 0
     with tempfile.TemporaryDirectory() as d:
         work = pathlib.Path(d)
         objects = build_base(top, work)
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-            for name, what, caught in pool.map(lambda r: try_mutant(top, work, objects, r, args.seeds), rows):
+            for name, what, caught in pool.map(lambda r: try_mutant(top, work, objects, r, args.seeds, args.shrink), rows):
                 print(f"{'caught ' if caught else 'FAILED '} {name}: {what}", flush=True)
                 failures += not caught
     print(f'{len(rows) - failures} of {len(rows)} faults caught')

@@ -17,7 +17,7 @@ static const uint8_t weights[ACTION_COUNT][2] = {
 	[ACT_START] = {14, 12}, [ACT_STOP] = {5, 4}, [ACT_KILL] = {3, 2}, [ACT_RESET] = {2, 2}, [ACT_VANISH] = {2, 2}, [ACT_PAUSE] = {3, 3},
 	[ACT_LOSE] = {8, 8}, [ACT_RESUBSCRIBE] = {4, 3}, [ACT_REJOIN] = {4, 3}, [ACT_ROGUE_JOIN] = {0, 8}, [ACT_ROGUE_SYNC] = {0, 5},
 	[ACT_ROGUE_HEARTBEAT] = {0, 6}, [ACT_ROGUE_LEAVE] = {0, 4}, [ACT_ROGUE_COMMIT] = {0, 5}, [ACT_ROGUE_FETCH] = {0, 3}, [ACT_ROGUE_OTHER] = {0, 3},
-	[ACT_ROGUE_CLOSE] = {0, 5}, [ACT_GARBAGE] = {0, 4}, [ACT_LOG_SLOW] = {3, 3}, [ACT_LOG_FAIL] = {0, 3}, [ACT_NET_SLOW] = {2, 2}, [ACT_STALL] = {1, 1},
+	[ACT_ROGUE_CLOSE] = {0, 5}, [ACT_ADMIN] = {0, 4}, [ACT_GARBAGE] = {0, 4}, [ACT_LOG_SLOW] = {3, 3}, [ACT_LOG_FAIL] = {0, 5}, [ACT_NET_SLOW] = {2, 2}, [ACT_STALL] = {1, 1},
 	[ACT_RESTART] = {0, 1},
 };
 
@@ -51,6 +51,8 @@ void plan_make(struct plan *plan, uint64_t seed)
 		.group_max_size = rng_one_in(&r, 4) ? (int32_t)rng_between(&r, 1, 4) : INT32_MAX,
 		.offset_metadata_max_bytes = 4096,
 		.journal_events = 4,
+		.offsets_retention_minutes = 1,
+		.offsets_retention_check_interval_ms = rng_one_in(&r, 3) ? rng_between(&r, 3000, 40000) : 0,
 	};
 	uint64_t at = 1000000;
 	unsigned int len = rng_between(&r, 60, 160);

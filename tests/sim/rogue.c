@@ -61,9 +61,10 @@ static void rogue_join(struct world *w, struct rng *r, int group)
 	in.group_instance_id = instance[0] != '\0' ? bytes_str(instance) : BYTES_NULL;
 	in.protocol_type = rng_one_in(r, 15) ? BYTES_LITERAL("connect") : rng_one_in(r, 20) ? BYTES_EMPTY : BYTES_LITERAL("consumer");
 	bool alien = rng_one_in(r, 12);
-	unsigned int n = alien ? rng_below(r, 2) : 4;
+	bool single = !alien && rng_one_in(r, 4);
+	unsigned int n = alien ? rng_below(r, 2) : single ? 1 : 4, only = rng_below(r, 4);
 	for (unsigned int i = 0; i < n; i++)
-		list[i] = (struct join_group_request_protocol){bytes_str(names[alien ? 4 : i]), bytes_of(&in.session_timeout_ms, rng_below(r, 5))};
+		list[i] = (struct join_group_request_protocol){bytes_str(names[alien ? 4 : single ? only : i]), bytes_of(&in.session_timeout_ms, rng_below(r, 5))};
 	in.protocols = list;
 	in.protocols_len = (int32_t)n;
 	conn_request(c, api_key_join_group, (int16_t)rng_below(r, 10), rogue_client, &in);
@@ -126,9 +127,14 @@ static void rogue_leave(struct world *w, struct rng *r, int group)
 		list[i] = (struct leave_group_request_member){by_instance ? BYTES_EMPTY : bytes_str(id[i]),
 							      instance[i][0] != '\0' ? bytes_str(instance[i]) : BYTES_NULL, BYTES_NULL};
 	}
-	victim(w, r, group, id[0], instance[0], &generation);
-	in.member_id = bytes_str(id[0]);
 	int16_t version = (int16_t)rng_below(r, 6);
+	if (version <= 2) {
+		const struct group *g = group_find(world_shard(w, group), w->group_id[group]);
+		victim(w, r, group, id[0], instance[0], &generation);
+		if (g != NULL && !LIST_EMPTY(&g->pending)) /* an id that was handed out is given back */
+			text_of(id[0], LIST_FIRST(&g->pending)->id);
+		in.member_id = bytes_str(id[0]);
+	}
 	in.members = list;
 	conn_request(c, api_key_leave_group, version, rogue_client, &in);
 }
@@ -156,18 +162,19 @@ static void rogue_commit(struct world *w, struct rng *r, int group)
 	in.member_id = bytes_str(id);
 	in.group_instance_id = instance[0] != '\0' ? bytes_str(instance) : BYTES_NULL;
 	in.retention_time_ms = rng_one_in(r, 3) ? 100000 : -1;
+	int16_t version = (int16_t)rng_below(r, 11);
 	for (unsigned int i = 0; i < 2; i++) {
 		offset_commit_request_partition_init(&parts[i]);
 		parts[i].partition_index = (int32_t)rng_below(r, 2) + (int32_t)i * (topic_sizes[t] - 2 + (int32_t)rng_below(r, 2));
 		parts[i].committed_offset = w->next_offset++;
-		parts[i].committed_leader_epoch = 4;
-		parts[i].committed_metadata = rng_one_in(r, 6) ? bytes_of(long_text, sizeof(long_text)) : BYTES_LITERAL("m");
+		parts[i].committed_leader_epoch = commit_epoch(w, parts[i].committed_offset, version);
+		parts[i].committed_metadata = rng_one_in(r, 6) ? bytes_of(long_text, sizeof(long_text)) : commit_metadata(parts[i].committed_offset);
 	}
 	if (parts[0].partition_index == parts[1].partition_index)
 		topic.partitions_len = 1;
 	in.topics = &topic;
 	in.topics_len = 1;
-	conn_request(c, api_key_offset_commit, (int16_t)rng_below(r, 11), rogue_client, &in);
+	conn_request(c, api_key_offset_commit, version, rogue_client, &in);
 }
 
 static void rogue_fetch(struct world *w, struct rng *r, int group)
@@ -203,12 +210,44 @@ static void rogue_other(struct world *w, struct rng *r)
 	const struct api_range *api = &api_ranges[rng_below(r, API_COUNT)];
 	const struct message_type *type = message_request(api->key);
 	struct conn *c = rogue_conn(w, r);
-	if (c == NULL || type->size > sizeof(in.bytes) || (api->key >= 8 && api->key <= 14))
+	if (c == NULL || type->size > sizeof(in.bytes) || (api->key >= 8 && api->key <= 14) || api->key == api_key_delete_groups ||
+	    api->key == api_key_offset_delete)
 		return;
 	type->init(in.bytes);
 	if (api->key == api_key_fetch)
 		((struct fetch_request *)(void *)in.bytes)->max_wait_ms = (int32_t)rng_below(r, 4000);
 	conn_request(c, api->key, (int16_t)(api->lowest + (int16_t)rng_below(r, (uint32_t)(api->highest - api->lowest + 1))), rogue_client, in.bytes);
+}
+
+static void rogue_admin(struct world *w, struct rng *r, int group)
+{
+	struct conn *c = rogue_conn(w, r);
+	struct bytes id = w->group_id[group];
+	if (c == NULL)
+		return;
+	switch (rng_below(r, 4)) {
+	case 0: {
+		struct describe_groups_request in = {.groups = &id, .groups_len = 1};
+		conn_request(c, api_key_describe_groups, (int16_t)rng_below(r, 7), rogue_client, &in);
+		break;
+	}
+	case 1: {
+		struct list_groups_request in = {0};
+		conn_request(c, api_key_list_groups, (int16_t)rng_below(r, 6), rogue_client, &in);
+		break;
+	}
+	case 2: {
+		struct delete_groups_request in = {.groups_names = &id, .groups_names_len = 1};
+		conn_request(c, api_key_delete_groups, (int16_t)rng_below(r, 3), rogue_client, &in);
+		break;
+	}
+	default: {
+		struct offset_delete_request_partition parts[2] = {{0}, {1}};
+		struct offset_delete_request_topic topic = {bytes_str(topic_names[rng_below(r, TOPICS)]), parts, 2};
+		struct offset_delete_request in = {.group_id = id, .topics = &topic, .topics_len = 1};
+		conn_request(c, api_key_offset_delete, 0, rogue_client, &in);
+	}
+	}
 }
 
 /* ---- bytes ---- */
@@ -293,6 +332,9 @@ void rogue_act(struct world *w, const struct action *a)
 		break;
 	case ACT_ROGUE_OTHER:
 		rogue_other(w, &r);
+		break;
+	case ACT_ADMIN:
+		rogue_admin(w, &r, group);
 		break;
 	case ACT_ROGUE_CLOSE:
 		rogue_close(w, &r);

@@ -90,6 +90,7 @@ static inline struct rng rng_of(uint64_t a, uint64_t b)
 	ACTION(ROGUE_FETCH, "rogue OffsetFetch")                            \
 	ACTION(ROGUE_OTHER, "rogue request of another api")                 \
 	ACTION(ROGUE_CLOSE, "rogue connection ends")                        \
+	ACTION(ADMIN, "an admin tool describes, lists or deletes")           \
 	ACTION(GARBAGE, "bytes that are no request, or almost one")         \
 	ACTION(LOG_SLOW, "the log is slow for a while")                     \
 	ACTION(LOG_FAIL, "the log refuses for a while")                     \
@@ -154,6 +155,7 @@ struct expect {
 	bool immediate;	   /* answered within the call that delivers it */
 	bool log_may_fail; /* 0, or what a refusing log is mapped to */
 	bool durable;	   /* a success needs what was appended for it to be durable */
+	int32_t ends;	   /* parked, and must end with this; 0: not decided */
 };
 
 /* A request that was delivered to the service and is not answered yet. */
@@ -252,7 +254,7 @@ struct consumer {
 	int index, group;
 	bool used;
 	char client_id[24], instance[24];
-	bool is_static, leaves, commits_before_join, beats_while_joining;
+	bool is_static, impatient, leaves, commits_before_join, beats_while_joining;
 	int32_t session_ms, rebalance_ms, beat_ms, commit_ms;
 	int16_t v_join, v_sync, v_beat, v_leave, v_commit, v_fetch, v_find;
 	enum assignor assignors[ASSIGNORS];
@@ -392,9 +394,13 @@ struct world {
 	uint64_t replayed;
 	uint64_t in_members; /* parked requests that members point to; scratch of audit.c */
 	int64_t next_offset;
+	int8_t *offset_epoch;	   /* leader epoch that went with it */
 	uint64_t *offset_position; /* log position of the commit with this offset value */
 	size_t offset_cap;
 	int64_t acked[GROUPS][PARTS]; /* offset last answered as stored */
+	uint64_t appended[GROUPS][PARTS];   /* log position of the last record of this partition */
+	uint64_t tombstones[GROUPS][PARTS]; /* log position of the last one; 0: none */
+	bool group_tombstone[GROUPS];	    /* since the group was last seen */
 	uint64_t stable_assignments;
 	bool trace;
 	_Alignas(16) uint8_t arena_block[1 << 18];
@@ -411,12 +417,14 @@ void text_of(char out[TEXT], struct bytes b);
 
 struct expect expect_request(struct world *w, const struct conn *c, const struct asked *a, const void *in);
 
+int part_of(struct bytes topic, int32_t index);
 void watch_delivered(struct conn *c, const uint8_t *p, size_t len);
 void watch_returned(struct conn *c, enum service_verdict verdict);
 void watch_answer(struct conn *c, const uint8_t *p, size_t len);
 void watch_closed(struct conn *c);
 void watch_bounds(struct world *w);
 void watch_restart(struct world *w);
+void watch_group_gone(struct world *w, int group);
 void watch_fini(struct world *w);
 
 void audit_step(struct world *w);
@@ -424,6 +432,8 @@ void audit_deep(struct world *w);
 void audit_restart(struct world *w);
 void audit_end(struct world *w);
 void audit_fini(struct world *w);
+int32_t commit_epoch(struct world *w, int64_t offset, int16_t version);
+struct bytes commit_metadata(int64_t offset);
 void audit_life(struct world *w, int group, const char *member);
 
 #define REQUIRE(w, name, cond, ...)                         \

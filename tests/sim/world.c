@@ -93,6 +93,7 @@ static void make_consumer(struct world *w, int i, struct rng *r)
 	c->is_static = rng_one_in(r, 3);
 	snprintf(c->client_id, sizeof(c->client_id), "client%d", i);
 	snprintf(c->instance, sizeof(c->instance), "inst-%d", i);
+	c->impatient = rng_one_in(r, 3);
 	c->leaves = !rng_one_in(r, 4);
 	c->commits_before_join = rng_one_in(r, 2);
 	c->beats_while_joining = rng_one_in(r, 5);
@@ -141,6 +142,7 @@ static void world_begin(struct world *w)
 	}
 	w->offset_cap = 1 << 16;
 	w->offset_position = calloc(w->offset_cap, sizeof(*w->offset_position));
+	w->offset_epoch = calloc(w->offset_cap, 1);
 	w->next_offset = 1;
 	w->hash = 0xcbf29ce484222325ull;
 	w->tick_at = w->now.us;
@@ -192,6 +194,11 @@ static void world_act(struct world *w, const struct action *a)
 		static const int16_t codes[] = {3, 7, 19, 20, 6, 56, 10, 18};
 		w->disk.fail_until = w->now.us + a->random % 3000000;
 		w->disk.fail_code = codes[a->random / 7 % ARRAY_LEN(codes)];
+		struct consumer *c = &w->consumers[a->who];
+		if (c->is_static && c->state == STABLE) { /* restarts just now: its replacement cannot be stored */
+			consumer_act(c, &(struct action){.kind = ACT_KILL});
+			consumer_act(c, &(struct action){.kind = ACT_START, .random = a->random});
+		}
 		break;
 	}
 	case ACT_NET_SLOW:
@@ -377,4 +384,5 @@ void world_run(struct world *w, uint64_t seed, const bool *keep, bool tracing)
 	disk_fini(&w->disk);
 	image_free(w->image);
 	free(w->offset_position);
+	free(w->offset_epoch);
 }

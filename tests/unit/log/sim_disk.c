@@ -12,8 +12,8 @@
 #include "sim_disk.h"
 
 #define SECTOR 512u
-#define NAMES_MAX 64
-#define FILES_MAX 512
+#define NAMES_MAX 256
+#define FILES_MAX 1024
 
 struct sim_file {
 	uint8_t *now, *sure;
@@ -170,6 +170,11 @@ static int64_t sim_finish(struct sim_disk *d, struct disk_op *op)
 	case DISK_FLUSH:
 		sim_make_sure(d, op->file, 0, d->files[op->file].len);
 		return 0;
+	case DISK_TRIM:
+		CHECK(op->offset <= d->files[op->file].len);
+		d->used -= d->files[op->file].len - op->offset;
+		d->files[op->file].len = op->offset;
+		return 0;
 	case DISK_CLOSE:
 		return 0;
 	case DISK_RENAME:
@@ -260,11 +265,25 @@ static void cut_names(struct sim_disk *d)
 			sim_finish(d, op);
 }
 
+/* A killed program's write may have been done in part. */
+static void cut_writes(struct sim_disk *d)
+{
+	for (struct disk_op *op = d->pending; op != NULL; op = op->next) {
+		if (op->verb != DISK_WRITE && op->verb != DISK_WRITE_DURABLE)
+			continue;
+		struct sim_file *f = &d->files[op->file];
+		for (size_t at = op->offset; at < op->offset + op->len; at += SECTOR)
+			if (coin(d))
+				memcpy(f->now + at, f->sure + at, SECTOR);
+	}
+}
+
 struct sim_disk *sim_disk_after_cut(struct sim_disk *d, bool kill)
 {
 	struct sim_disk *after = sim_disk_new(sim_random(&d->random) | 1);
 	after->capacity = d->capacity;
 	cut_names(d);
+	cut_writes(d);
 	for (int i = 0; i < NAMES_MAX; i++) {
 		struct sim_name *n = &d->names[i];
 		if (!n->used || (!n->sure && !kill && coin(d)))

@@ -211,6 +211,20 @@ void shard_set_journal(struct shard *shard, void (*line)(void *arg, const char *
 {
 }
 
+bool shard_replay(struct shard *shard, const struct log_entry *entry, struct now now)
+{
+	return true;
+}
+
+void shard_loaded(struct shard *shard, struct now now)
+{
+}
+
+bool shard_topics_changed(struct shard *shard, const struct bytes *gone, size_t gone_len, const struct bytes *made, size_t made_len, struct now now)
+{
+	return true;
+}
+
 /* ---- administration is tested over the real engine (test_api_admin.c): here there is no group ---- */
 
 int16_t shard_group_get(struct shard *shard, struct bytes group_id, struct shard_group *out)

@@ -239,7 +239,11 @@ Test(node, a_new_image_is_told_from_then_on)
 	cr_assert(image_add_node(next, 1000, BYTES_LITERAL("muster.test"), 19092));
 	cr_assert(image_add_topic(next, BYTES_LITERAL("delta"), 2));
 	image_seal(next, 50);
-	node_set_image(rig->node, next);
+	send_commit(c, 9);
+	rig_round(rig);
+	rig_round(rig);
+	cr_assert_eq(read_commit(c, 9), 0);
+	cr_assert(node_set_image(rig->node, next, rig->now));
 	image_free(rig->image);
 	rig->image = next;
 	struct metadata_request in;
@@ -252,6 +256,8 @@ Test(node, a_new_image_is_told_from_then_on)
 	cr_assert(bytes_equal(out.topics[0].name, BYTES_LITERAL("delta")));
 	send_commit(c, 2);
 	cr_assert_eq(read_commit(c, 2), ERROR_UNKNOWN_TOPIC_OR_PARTITION, "alpha is gone");
+	rig_advance(rig, 2);
+	cr_assert_eq(rig->stats.offset_topic_gone, 1, "and its committed offset with it");
 	conn_free(c);
 	rig_free(rig);
 }
