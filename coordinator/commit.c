@@ -122,6 +122,14 @@ static void commit_written(struct shard *shard, struct write *w, struct now now)
 		request_answer(w->rq, &w->response, now);
 }
 
+/* The log broke: the partitions that would have been acknowledged get the error; the others have theirs. */
+static void commit_failed(struct shard *shard, struct write *w, int16_t error, struct now now)
+{
+	struct commit c = {shard, w->rq, NULL, &w->response, error};
+	if (w->rq != NULL)
+		commit_answer(&c, w->rq, now);
+}
+
 /* ---- the records ---- */
 
 static struct record_offset commit_value(const struct commit *c, const struct offset_commit_request_partition *p, struct now now)
@@ -193,6 +201,7 @@ static int16_t commit_write(struct commit *c, struct request *rq, const struct c
 	commit_each(c, commit_put, &out, now);
 	commit_answer_fill(c, &w->response, &w->arena);
 	w->done = commit_written;
+	w->failed = commit_failed;
 	int16_t error = write_submit(c->shard, w, now);
 	if (error == 0)
 		write_park(w, rq);

@@ -95,6 +95,8 @@ static void *wait_for_signals(void *arg)
 	struct program *pr = arg;
 	sigset_t set;
 	int sig;
+	sigfillset(&set); /* what is sent to the process is for us only when we ask for it: a TAP announces frames by signal */
+	pthread_sigmask(SIG_SETMASK, &set, NULL);
 	signal_set(&set);
 	while (sigwait(&set, &sig) == 0 && !atomic_load(&pr->done)) {
 		struct dataplane *dp = atomic_load(&pr->dp);

@@ -101,6 +101,7 @@ uint64_t shard_tick(struct shard *shard, unsigned int budget, struct now now)
 {
 	if (writes_complete(shard, now) > 0 && shard->barriers != NULL)
 		shard_run_barriers(shard, now);
+	writes_fail(shard, now);
 	expiry_arm(shard, now);
 	purgatory_advance(&shard->purgatory, budget, now);
 	/* something is on its way: look again in the next round, the log says in its own wish when to wake up for it */

@@ -128,6 +128,29 @@ unsigned int writes_complete(struct shard *shard, struct now now)
 	return n;
 }
 
+static void write_fail(struct shard *shard, struct write *w, int16_t error, struct now now)
+{
+	if (w->group != NULL)
+		w->group->writes--;
+	if (w->failed != NULL)
+		w->failed(shard, w, error, now);
+	else if (w->rq != NULL)
+		w->rq->ops->refuse(w->rq, now);
+	write_free(w);
+}
+
+void writes_fail(struct shard *shard, struct now now)
+{
+	int16_t error = shard->writes.first == NULL ? 0 : log_failed(shard->log);
+	while (error != 0 && shard->writes.first != NULL) {
+		struct write *w = shard->writes.first;
+		shard->writes.first = w->next;
+		if (w->next == NULL)
+			shard->writes.last = NULL;
+		write_fail(shard, w, write_client_error(error), now);
+	}
+}
+
 void writes_free(struct shard *shard)
 {
 	while (shard->writes.first != NULL) {

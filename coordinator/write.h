@@ -8,7 +8,8 @@
  * Invariants:
  *  1. Writes of a shard complete in the order of their submission.
  *  2. A write that could not be appended changes nothing: write_submit frees it and returns the error for the client.
- *  3. `done` runs exactly once, and never inside write_submit.
+ *  3. `done` runs exactly once, and never inside write_submit; or `failed` does, when the log broke. What the record says is then not applied, and
+ *     nobody knows whether a restart will find it.
  */
 #ifndef MUSTER_WRITE_H
 #define MUSTER_WRITE_H
@@ -24,6 +25,8 @@ struct write {
 	struct write *next;
 	uint64_t position;
 	void (*done)(struct shard *shard, struct write *w, struct now now); /* may be NULL */
+	/* Instead of `done` when the log broke; `error` is for the client. NULL: a parked request is refused. */
+	void (*failed)(struct shard *shard, struct write *w, int16_t error, struct now now);
 	struct group *group;   /* referenced, or NULL */
 	int32_t generation;    /* of the group when it was written */
 	struct member_memo who; /* the member that waits */
@@ -55,6 +58,8 @@ int16_t write_submit(struct shard *shard, struct write *w, struct now now);
 void write_park(struct write *w, struct request *rq);
 /* Completes what is durable. Returns how many. */
 unsigned int writes_complete(struct shard *shard, struct now now);
+/* When the log broke: ends every write that is on its way. Barriers behind them stay, for what they wait for does not come. */
+void writes_fail(struct shard *shard, struct now now);
 void writes_free(struct shard *shard);
 
 #endif

@@ -121,7 +121,9 @@ static int run_worker(void *arg)
 	struct worker *w = arg;
 	if (w->cfg->on_worker_start != NULL)
 		w->cfg->on_worker_start(w->cfg->on_worker_start_arg, w->index);
+	eal_take_signals(true);
 	worker_run(w);
+	eal_take_signals(false);
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 #include <rte_ethdev.h>
 #include <rte_log.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,6 +225,15 @@ static void clean_up(void)
 	rmdir(dir);
 }
 
+void eal_take_signals(bool take)
+{
+	sigset_t realtime;
+	sigemptyset(&realtime);
+	for (int sig = SIGRTMIN; sig <= SIGRTMAX; sig++)
+		sigaddset(&realtime, sig);
+	pthread_sigmask(take ? SIG_UNBLOCK : SIG_BLOCK, &realtime, NULL);
+}
+
 bool eal_start(struct eal *eal, const struct dataplane_config *cfg, const struct eal_memory *need, char *err, size_t err_len)
 {
 	char complaint[512];
@@ -234,6 +244,7 @@ bool eal_start(struct eal *eal, const struct dataplane_config *cfg, const struct
 		return false;
 	}
 	log_capture(eal, cfg);
+	eal_take_signals(false); /* for the threads that EAL starts */
 	if (rte_eal_init(eal->argc, eal->argv) < 0) {
 		int code = rte_errno;
 		eal_complaint(eal, complaint, sizeof(complaint));

@@ -35,6 +35,12 @@ struct eal_memory {
  */
 bool eal_arguments(struct eal *eal, const struct dataplane_config *cfg, bool huge, size_t dpdk_bytes);
 
+/*
+ * Whether this thread takes the process's real-time signals. net_tap announces frames by one; taken by any other thread than the one that polls, it
+ * costs a wake-up there and wakes nobody here. eal_start refuses them for its caller and for EAL's own threads.
+ */
+void eal_take_signals(bool take);
+
 /* Starts EAL with the device. False: one line in err. At most one warning line (no huge pages) goes to stderr. */
 bool eal_start(struct eal *eal, const struct dataplane_config *cfg, const struct eal_memory *need, char *err, size_t err_len);
 

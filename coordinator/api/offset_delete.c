@@ -1,8 +1,8 @@
 /*
  * offset_delete.c - OffsetDelete: committed offsets of a group go, unless a member subscribes to their topic (KIP-496).
  *
- * Partitions that do not exist are answered with 3 here; when none is left the group is not looked at, as in Kafka. The answer waits for the
- * tombstones to be durable.
+ * Partitions that do not exist are answered with 3 here. The group is looked at even when none is left, as in Kafka: an error of the group wins.
+ * The answer waits for the tombstones to be durable.
  */
 #include "coordinator/api/api.h"
 
@@ -14,18 +14,13 @@ static int32_t count(const struct offset_delete_request *in)
 	return n;
 }
 
-/* Returns the number of partitions that exist. */
-static unsigned int screen(const struct api_call *call, const struct offset_delete_request *in, int16_t *code)
+static void screen(const struct api_call *call, const struct offset_delete_request *in, int16_t *code)
 {
-	unsigned int left = 0;
 	for (int32_t t = 0; t < in->topics_len; t++) {
 		const struct image_topic *topic = image_topic(call->image, in->topics[t].name);
-		for (int32_t p = 0; p < in->topics[t].partitions_len; p++, code++) {
+		for (int32_t p = 0; p < in->topics[t].partitions_len; p++, code++)
 			*code = api_partition_error(topic, false, in->topics[t].partitions[p].partition_index);
-			left += *code == ERROR_NONE;
-		}
 	}
-	return left;
 }
 
 static void fill(const struct offset_delete_request *in, const int16_t *code, struct offset_delete_response_topic *topics,
@@ -49,8 +44,8 @@ bool api_offset_delete(const struct api_call *call)
 	struct offset_delete_response_partition *partitions = API_ALLOC(call, n, struct offset_delete_response_partition);
 	if (codes == NULL || topics == NULL || partitions == NULL)
 		return false;
-	if (screen(call, in, codes) > 0)
-		out.error_code = shard_offset_delete(node_shard(call->node, in->group_id), in, codes, call->now);
+	screen(call, in, codes);
+	out.error_code = shard_offset_delete(node_shard(call->node, in->group_id), in, codes, call->now);
 	if (out.error_code == ERROR_NONE) {
 		fill(in, codes, topics, partitions);
 		out.topics = topics;

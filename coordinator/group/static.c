@@ -72,6 +72,12 @@ static void static_written(struct shard *shard, struct write *w, struct now now)
 	join_answer_as(m, rq, leader, leads && rq->version >= 9, now);
 }
 
+static void static_unwritten(struct shard *shard, struct write *w, int16_t error, struct now now)
+{
+	if (w->rq != NULL)
+		join_answer_error(w->rq, error, BYTES_EMPTY, now);
+}
+
 static int16_t static_write(struct member *m, const struct static_old *old, struct request *rq, struct now now)
 {
 	struct write *w = group_write_new(m->group, NULL, (size_t)old->id.len + 16, now);
@@ -83,6 +89,7 @@ static int16_t static_write(struct member *m, const struct static_old *old, stru
 	w->previous_leader = bytes_of(leader, (size_t)old->id.len);
 	w->who = (struct member_memo){m, m->tag};
 	w->done = static_written;
+	w->failed = static_unwritten;
 	int16_t error = write_submit(m->group->shard, w, now);
 	if (error == 0)
 		write_park(w, rq);

@@ -64,6 +64,13 @@ static void sync_written(struct shard *shard, struct write *w, struct now now)
 	sync_release(group, now);
 }
 
+static void sync_unwritten(struct shard *shard, struct write *w, int16_t error, struct now now)
+{
+	struct group *group = w->group;
+	if (group->generation == w->generation && group->state == GROUP_COMPLETING && group->assignment_written)
+		sync_failed(group, error, now);
+}
+
 /* Assignments by member index; whom the leader forgot gets none, whom it invented is ignored. NULL: no memory. */
 static struct bytes *sync_assignments(struct group *group, const struct sync_group_request *in)
 {
@@ -88,6 +95,7 @@ static void sync_write(struct group *group, const struct sync_group_request *in,
 	free(list);
 	if (w != NULL) {
 		w->done = sync_written;
+		w->failed = sync_unwritten;
 		error = write_submit(group->shard, w, now);
 	}
 	if (error == 0)

@@ -54,7 +54,7 @@ struct disk;
 
 struct disk_ops {
 	void (*submit)(struct disk *disk, struct disk_op *op);
-	/* Calls `done` of what has completed. `wait`: blocks until there is something; only while an operation is pending. */
+	/* Calls `done` of what has completed. `wait`: may block until there is something; only while an operation is pending. */
 	void (*poll)(struct disk *disk, bool wait);
 	/* Nothing may be pending. */
 	void (*free)(struct disk *disk);
@@ -70,6 +70,8 @@ struct disk {
  * The folder is made when it is missing, and locked against a second program. NULL: err says why.
  */
 struct disk *disk_posix_new(const char *folder, bool cached, char *err, size_t err_len);
+/* The same with the writes through io_uring where that is allowed, else disk_posix_new. */
+struct disk *disk_new(const char *folder, bool cached, char *err, size_t err_len);
 
 static inline void disk_submit(struct disk *disk, struct disk_op *op)
 {

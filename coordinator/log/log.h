@@ -27,6 +27,8 @@ struct log_ops {
 	/* Lets it work; returns the microsecond of its next wish (TIME_NEVER: none). Called once per poll round. */
 	uint64_t (*poll)(struct log *log, struct now now);
 	void (*free)(struct log *log);
+	/* 0, or the Kafka error code of the failure after which nothing becomes durable any more. NULL: it cannot fail so. */
+	int16_t (*failed)(struct log *log);
 };
 
 struct log {
@@ -50,6 +52,11 @@ static inline uint64_t log_durable(struct log *log)
 static inline uint64_t log_poll(struct log *log, struct now now)
 {
 	return log->ops->poll(log, now);
+}
+
+static inline int16_t log_failed(struct log *log)
+{
+	return log->ops->failed == NULL ? 0 : log->ops->failed(log);
 }
 
 static inline void log_free(struct log *log)

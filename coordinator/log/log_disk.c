@@ -438,7 +438,12 @@ static void log_disk_free(struct log *log)
 	free(d);
 }
 
-static const struct log_ops log_disk_ops = {log_disk_append, log_disk_durable, log_disk_poll, log_disk_free};
+static int16_t log_disk_failed(struct log *log)
+{
+	return log_disk_of(log)->status.failed ? ERROR_STORAGE : 0;
+}
+
+static const struct log_ops log_disk_ops = {log_disk_append, log_disk_durable, log_disk_poll, log_disk_free, log_disk_failed};
 
 struct log *log_disk_new(const struct log_disk_config *cfg)
 {

@@ -46,7 +46,7 @@ static void log_memory_free(struct log *log)
 	free(log_memory_of(log));
 }
 
-static const struct log_ops log_memory_ops = {log_memory_append, log_memory_durable, log_memory_poll, log_memory_free};
+static const struct log_ops log_memory_ops = {log_memory_append, log_memory_durable, log_memory_poll, log_memory_free, NULL};
 
 struct log *log_memory_new(void)
 {

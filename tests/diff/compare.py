@@ -75,7 +75,7 @@ class Names:
         if isinstance(value, list):
             out = [self.of(v, key) for v in value]
             if key in ("members", "groups", "assignments") and all(isinstance(v, dict) for v in out):
-                out.sort(key=lambda v: str(v.get("member", v.get("group"))))
+                out.sort(key=lambda v: (str(v.get("member", v.get("group"))), str(v)))
             elif key == "topics" and all(isinstance(v, dict) for v in out):
                 out.sort(key=lambda v: (str(v.get("name")), str(v.get("topic_id"))))
             elif key in ("partitions", "results"):
@@ -106,6 +106,15 @@ class Names:
         return f"{entry.name} {entry.version} {short(self.of(entry.values))}"
 
 
+def names_of(kafka, muster):
+    """Both sides' symbols; a member that only one of them ever told its id has none."""
+    names = Names(kafka), Names(muster)
+    both = set(names[0].members.values()) & set(names[1].members.values())
+    for side in names:
+        side.members = {member: symbol for member, symbol in side.members.items() if symbol in both}
+    return names
+
+
 def first_path(a, b, path=""):
     """(path, a's, b's) of the first place where they differ, or None."""
     if isinstance(a, dict) and isinstance(b, dict):
@@ -125,7 +134,7 @@ def first_path(a, b, path=""):
 
 def compare(kafka, muster, known):
     """(the first unexplained Difference or None, names of the known differences met, whether one of them ended the comparison)."""
-    names = Names(kafka), Names(muster)
+    names = names_of(kafka, muster)
     met = []
     for difference in differences(kafka, muster, names):
         entry = next((k for k in known if k.explains(difference)), None)
@@ -173,7 +182,7 @@ def differences(kafka, muster, names):
 
 def story(kafka, muster):
     """The two transcripts, side by side, as lines."""
-    names = Names(kafka), Names(muster)
+    names = names_of(kafka, muster)
     lines = []
     steps = [*kafka.sequence["steps"], ("tick", 1, 0)]
     events = {}

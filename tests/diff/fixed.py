@@ -13,6 +13,10 @@ def tick(slots=1):
     return ("tick", slots, 0)
 
 
+def drop(actor):
+    return ("drop", actor, 0)
+
+
 def ask(actor, name, version, values):
     """values(choice) gives the fields."""
     return ("ask", actor, lambda choice: (name, version, {"group": choice.group, **values(choice)}))

@@ -4,8 +4,11 @@ explains(difference) is called with the first difference of a pair of transcript
 compared, because the groups have taken different ways. `shown_by` are fixed sequences, at least one of which shows the difference, if need be
 after some tries: the test fails when an entry is no longer needed.
 """
-from fixed import commit, formed, heartbeat, join, leave, plain, sequence, stable, sync, tick
+from fixed import commit, drop, formed, heartbeat, join, leave, plain, sequence, stable, sync, tick
 from sequences import METADATA_MAX, SESSIONS
+
+SUBSCRIBES_T = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
+SUBSCRIBES_U = b"\0\0\0\0\0\1\0\1u\xff\xff\xff\xff"
 
 
 class Known:
@@ -137,7 +140,7 @@ def is_empty(topic):
 
 def topics_without_partitions(d):
     """Muster repeats the topics of the request that name no partition."""
-    if d.field != "topics" or d.entry.name not in ("OffsetCommit", "OffsetDelete"):
+    if d.field != "topics" or d.entry.name not in ("OffsetCommit", "OffsetDelete", "ListOffsets"):
         return False
     return [t for t in d.muster if not is_empty(t)] == [t for t in d.kafka if not is_empty(t)]
 
@@ -153,6 +156,22 @@ def other_origin(d):
     return d.entry.name == "DescribeGroups" and d.field.endswith(("client_id", "host"))
 
 
+def ghost(d):
+    """A connection with a parked JoinGroup was closed."""
+    return "drop" in d.steps[:d.phase()] and d.entry.name == "JoinGroup"
+
+
+def subscriptions_in_rebalance(d):
+    """OffsetDelete of a topic that the members wanted in another join phase than the latest."""
+    if d.entry.name != "OffsetDelete" or {d.kafka, d.muster} != {0, 86}:
+        return False
+    joins = [e for e in d.kafka_entries if e.name == "JoinGroup" and e.phase < d.phase()]
+    parked = any(e.answered is None or e.answered > d.phase() for e in joins)
+    replaced = any(e.version >= 5 and e.values["instance"] is not None and e.values["member"] == "" and e.answered == e.phase and
+                   error_of(e) == 0 for e in joins)
+    return parked or replaced
+
+
 KNOWN = [
     Known("superseded join answered",
           "A member that sends JoinGroup while its earlier one is parked (on another connection) has the earlier one answered 27 at once; Kafka "
@@ -162,6 +181,10 @@ KNOWN = [
     Known("parked sync of a removed member answered",
           "A member that is removed while its SyncGroup is parked is told so (25); Kafka forgets that request (group-protocol 1.8).",
           lambda d: only_muster_answers(d, "SyncGroup", 25), sequence(formed(2), sync(1), leave(1))),
+    Known("ghost joins dropped",
+          "When the connection of a parked JoinGroup of versions 0 to 3 closes, nobody can ever learn that member's id: it is removed at once. In Kafka "
+          "it counts as joined, and holds its partitions until its timer of 300 s (B01, B36).", ghost,
+          sequence(stable(1), join(1, 3), drop(1), join(0), tick()), ends=True),
     Known("another leader chosen",
           "When the leader is gone, or did not join, any joined member may follow it; Kafka takes the first of a hash map of random ids.",
           arbitrary_leader,
@@ -194,7 +217,7 @@ KNOWN = [
           "to its session timeout.", sign_of_life_while_new,
           sequence(stable(1), join(1), join(1, session=SESSIONS[0]), heartbeat(1, generation=1), tick(2)), ends=True),
     Known("topics without partitions",
-          "A topic of OffsetCommit or OffsetDelete that names no partition stands in the answer, without partitions. Kafka leaves it out.",
+          "A topic of OffsetCommit, OffsetDelete or ListOffsets that names no partition stands in the answer, without partitions. Kafka leaves it out.",
           topics_without_partitions, sequence(("ask", 0, lambda c: ("OffsetCommit", 8, {
               "group": c.group, "generation": -1, "topics": [{"name": "t", "partitions": []}, {"name": "u", "partitions": [{"index": 0, "offset": 1}]}]})))),
     Known("a partition asked twice",
@@ -205,6 +228,11 @@ KNOWN = [
           other_origin, sequence(stable(1), ("ask", 1, lambda c: ("JoinGroup", 4, {
               "group": c.group, "session_ms": 60000, "member": c.actors[0].member, "protocols": [{"name": "range", "metadata": b""}]})),
               ("ask", 0, lambda c: ("DescribeGroups", 4, {"groups": [c.group]})))),
+    Known("subscriptions of a group in a rebalance",
+          "OffsetDelete looks at what the members subscribe to now, also while they join; Kafka looks at what they did when the last join phase "
+          "ended, so it deletes under a member that is joining, and keeps what nobody wants any more.", subscriptions_in_rebalance,
+          sequence(join(0, 3, metadata=SUBSCRIBES_U), tick(), sync(0), join(1, 3, metadata=SUBSCRIBES_T),
+                   ("ask", 2, lambda c: ("OffsetDelete", 0, {"group": c.group, "topics": [{"name": "t", "partitions": [{"index": 0}]}]})))),
     Known("no internal topics", "Metadata of all topics holds __consumer_offsets in Kafka; Muster has no such topic.", internal_topics,
           sequence(plain(0, "Metadata", 1, topics=None))),
     Known("other words of an error", "The text of an error is our own.", lambda d: d.field.endswith("message") and isinstance(d.muster, str),

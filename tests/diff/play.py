@@ -199,7 +199,7 @@ class Player:
         elif not self.waiting():
             return
         for _ in range(probes):
-            await self.side.ask("OffsetFetch", 7, group=self.group, topics=[{"name": "t", "partitions": [0]}], require_stable=True)
+            await self.probe()
         await asyncio.sleep(AFTER_PROBE)
 
     async def play(self):
@@ -214,6 +214,9 @@ class Player:
                 await asyncio.sleep(slot_start - loop.time())
                 continue
             self.late = max(self.late, (loop.time() - slot_start) / (BURST * sequences.SLOT))
+            if op == "drop":
+                await self.drop(number)
+                continue
             asked = Choice((op, number, draw), self.actors, self.group, self.served, self.side.topic_ids, self.order).make()
             if asked is not None:
                 await self.send(*asked, number)
@@ -224,6 +227,19 @@ class Player:
             for line in lines:
                 self.side.give_back(line)
         return self.entries
+
+    async def drop(self, actor):
+        """Closes all connections of an actor, whatever waits on them, and lets the server notice."""
+        for line in self.lines[actor]:
+            line.waiting = None
+            line.transport.abort()
+        self.lines[actor] = []
+        for _ in range(2):
+            await self.probe()
+
+    async def probe(self):
+        """Returns when everything about the group that was received before is decided and answered."""
+        await self.side.ask("OffsetFetch", 7, group=self.group, topics=[{"name": "t", "partitions": [0]}], require_stable=True)
 
     async def closing(self, phase):
         """What is left of it all: how each actor stands, the group, and every offset."""

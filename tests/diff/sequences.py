@@ -3,7 +3,7 @@
 A sequence is {seed, actors, steps}. A step is (op, actor, draw): who does what kind of thing, and a number that every further choice is drawn
 from. The choice itself is made when the step is played, from what the actor has been told so far, so that the same steps make sense on any
 server and stay meaningful when steps are taken out. Equal answers lead to equal choices: two servers that agree are asked the same. A fixed
-sequence has steps ("ask", actor, function of the Choice) instead.
+sequence has steps ("ask", actor, function of the Choice) instead, and ("drop", actor, 0), which closes the actor's connections.
 
 Time goes in slots of SLOT seconds. Steps are sent at the beginning of a slot, ("tick", n, 0) waits for the n-th next. Timeouts are some slots
 and a fraction, such that timers, and timers that these start, end within a slot behind its requests: so none races a request.
@@ -185,11 +185,10 @@ class Choice:
         session = r.choice(SESSIONS)
         if instance is not None and not self.wild(0.1):  # a static member comes back with the same settings
             session = SESSIONS[2] if instance == "i0" else SESSIONS[-1]
-        if self.wild(0.02):
-            session = r.choice([0.0, 1000000])
+        session_ms = round(session * SLOT * 1000) if not self.wild(0.02) else r.choice([MIN_SESSION_MS - 1, MAX_SESSION_MS + 1])
         rebalance = r.choice(REBALANCES)
         return "JoinGroup", version, {
-            "group": self.group_id(), "session_ms": round(session * SLOT * 1000), "rebalance_ms": round(rebalance * SLOT * 1000),
+            "group": self.group_id(), "session_ms": session_ms, "rebalance_ms": round(rebalance * SLOT * 1000),
             "member": self.member(self.wild(wildness)), "instance": instance,
             "protocol_type": r.choice(["", "connect"]) if self.wild(0.02) else "consumer",
             "protocols": [] if self.wild(0.01) else [{"name": n, "metadata": metadata} for n in names]}

@@ -102,7 +102,7 @@ static int run_list(const char *path)
 		uint64_t seed = strtoull(line, &end, 10);
 		if (end == line)
 			continue;
-		end += strspn(end, " ");
+		end += strspn(end, " \t");
 		read_keep(end, keep);
 		struct outcome o = run_seed(seed, *end != '\0' ? keep : NULL, false);
 		add(&total, &o);

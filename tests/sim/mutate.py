@@ -103,6 +103,9 @@ def main():
     with tempfile.TemporaryDirectory() as d:
         work = pathlib.Path(d)
         objects = build_base(top, work)
+        subprocess.run(['cc', *objects, '-o', str(work / 'sim')], check=True)
+        if subprocess.run([str(work / 'sim'), '--seeds', '40', '--no-shrink']).returncode != 0:
+            sys.exit('the simulation fails without any fault: nothing is proven')
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
             for name, what, caught in pool.map(lambda r: try_mutant(top, work, objects, r, args.seeds, args.shrink), rows):
                 print(f"{'caught ' if caught else 'FAILED '} {name}: {what}", flush=True)

@@ -57,7 +57,18 @@ static void rig_log_free(struct log *log)
 	free(l);
 }
 
-static const struct log_ops rig_log_ops = {rig_append, rig_durable, rig_poll, rig_log_free};
+static int16_t rig_log_failed(struct log *log)
+{
+	return (int16_t)CONTAINER_OF(log, struct rig_log, log)->broken;
+}
+
+static const struct log_ops rig_log_ops = {rig_append, rig_durable, rig_poll, rig_log_free, rig_log_failed};
+
+void rig_log_break(struct rig *r, int error)
+{
+	r->log->error = r->log->broken = error;
+	r->log->hold = true;
+}
 
 void rig_log_hold(struct rig *r, bool hold)
 {

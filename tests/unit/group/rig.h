@@ -42,6 +42,7 @@ struct rig_log {
 	uint64_t released;
 	bool hold;
 	int error;
+	int broken;
 };
 
 struct rig {
@@ -69,6 +70,8 @@ void rig_settle(struct rig *r);
 void rig_log_hold(struct rig *r, bool hold);
 /* The next appends fail with this error; 0: they work again. */
 void rig_log_fail(struct rig *r, int error);
+/* Nothing becomes durable any more, appends fail. */
+void rig_log_break(struct rig *r, int error);
 unsigned int rig_log_records(const struct rig *r);
 struct log_entry rig_log_entry(const struct rig *r, unsigned int i);
 void rig_check(struct rig *r);

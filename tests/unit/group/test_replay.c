@@ -37,6 +37,23 @@ Test(replay, members_of_a_stable_group_just_go_on)
 	cr_expect_str_eq(rig_state(r), "Empty");
 }
 
+/* The rig compares after every step; the log's last word about a member counts, also about where it is. */
+Test(replay, a_member_that_moved_to_another_host)
+{
+	struct call *c[1];
+	rig_stable(r, c, 1);
+	r->client = "moved";
+	r->peer++;
+	struct call *again = rig_join(r, 9, c[0]->id, NULL, 10000, 60000, "range");
+	cr_assert_eq(again->generation, 2);
+	rig_sync(r, 5, c[0]->id, NULL, 2, "");
+	rig_settle(r);
+	rig_reload(r);
+	const struct member *m = member_find(rig_group(r), bytes_str(c[0]->id));
+	cr_expect(bytes_equal(m->client_id, BYTES_LITERAL("moved")));
+	cr_expect(bytes_equal(m->host, BYTES_LITERAL("/10.1.2.4")));
+}
+
 Test(replay, a_group_caught_in_a_rebalance_falls_back_to_its_last_record)
 {
 	struct call *c[2];

@@ -206,13 +206,14 @@ static struct store *folder_open(struct folder *f)
 	return s;
 }
 
-static void real_folder(enum log_flush flush)
+static void real_folder(enum log_flush flush, bool no_uring)
 {
 	struct folder f = {.name = "/tmp/muster-test-log-XXXXXX"};
 	char path[128], err[300];
 	cr_assert(mkdtemp(f.name) != NULL);
 	snprintf(path, sizeof(path), "%s/log", f.name);
-	f.cfg = (struct store_config){.folder = path, .flush = flush, .shards = 8, .segment_bytes = 1 << 20, .total_bytes = 1 << 30, .say = quiet};
+	f.cfg = (struct store_config){.folder = path, .flush = flush, .shards = 8, .segment_bytes = 1 << 20, .total_bytes = 1 << 30,
+				      .no_uring = no_uring, .say = quiet};
 	unsigned int total = 0;
 	for (int life = 0; life < 3; life++) {
 		struct store *s = folder_open(&f);
@@ -248,10 +249,12 @@ static void real_folder(enum log_flush flush)
 
 Test(recover, real_folder_durable)
 {
-	real_folder(LOG_FLUSH_DURABLE);
+	real_folder(LOG_FLUSH_DURABLE, false);
+	real_folder(LOG_FLUSH_DURABLE, true);
 }
 
 Test(recover, real_folder_written)
 {
-	real_folder(LOG_FLUSH_WRITTEN);
+	real_folder(LOG_FLUSH_WRITTEN, false);
+	real_folder(LOG_FLUSH_WRITTEN, true);
 }
