@@ -1,8 +1,8 @@
 /*
  * list_groups.c - ListGroups: the groups of all shards of this node, those that pass the filters.
  *
- * States (KIP-518, version 4) and types (KIP-848, version 5) are compared without regard to case; a word that names none matches nothing, no word at all
- * matches everything. All our groups are classic ones.
+ * States (KIP-518, version 4) and types (KIP-848, version 5) are compared without regard to case; a word that names none matches nothing,
+ * no word at all matches everything. All our groups are classic ones.
  */
 #include <strings.h>
 

@@ -2,8 +2,8 @@
  * delete.c - DeleteGroups and OffsetDelete: what may be deleted, and its tombstones (group-protocol 1.14).
  *
  * A deletion is decided by what the log will hold when everything that is on its way has arrived, so that a commit that was appended
- * before it does not survive it: records in flight count as if they were there. All tombstones of one group are one atomic batch. Nothing changes here
- * before they are durable; then replay takes offsets and group away, unless the group has come to life in between.
+ * before it does not survive it: records in flight count as if they were there. All tombstones of one group are one atomic batch. Nothing
+ * changes here before they are durable; then replay takes offsets and group away, unless the group has come to life in between.
  */
 #include "coordinator/group/group.h"
 

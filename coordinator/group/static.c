@@ -61,6 +61,10 @@ static void static_written(struct shard *shard, struct write *w, struct now now)
 		join_answer_error(rq, replaced ? ERROR_FENCED_INSTANCE_ID : ERROR_UNKNOWN_MEMBER_ID, BYTES_EMPTY, now);
 		return;
 	}
+	if (w->group->generation != w->generation || w->group->state != GROUP_STABLE) { /* a rebalance began meanwhile: the generation is over */
+		join_answer_error(rq, ERROR_REBALANCE_IN_PROGRESS, m->id, now);
+		return;
+	}
 	/*
 	 * A restarted leader does not know the assignment it made. From version 9 it can be told to keep it; older ones must believe that
 	 * they follow, so they are told the id that the leader had.

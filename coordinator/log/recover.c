@@ -19,6 +19,7 @@ struct segment_file {
 	char name[FORMAT_NAME_MAX];
 	bool last_start;
 	bool last; /* none of the same start and worker follows that holds blocks */
+	bool empty; /* read, and to be removed */
 };
 
 struct scan {
@@ -271,18 +272,20 @@ static void read_batch(struct recover *rc, const char *name, uint32_t shard, str
 
 /* ---- segments ---- */
 
-/*
- * The place where the segment ends is made its end for ever. What was read before it may have come from the kernel's memory after a kill: now
- * that it counts, it is made durable first.
- */
+/* What was read may have come from the kernel's memory after a kill. Now that it counts, it is made durable. */
+static bool make_sure(struct scan *scan, const struct segment_file *f, int file)
+{
+	struct disk_op flush = {.verb = DISK_FLUSH, .file = file};
+	int64_t result = disk_do(scan->rc->disk, &flush);
+	return result >= 0 || failed_op(scan->err, scan->err_len, f->name, result);
+}
+
+/* The place where the segment ends is made its end for ever. */
 static bool seal(struct scan *scan, const struct segment_file *f, int file, const struct segment_reader *r, uint8_t *block)
 {
 	struct block end = {BLOCK_END, r->salt, r->sequence, r->sequence, 0};
-	struct disk_op flush = {.verb = DISK_FLUSH, .file = file};
-	int64_t result = disk_do(scan->rc->disk, &flush);
 	block_seal(block, &end);
-	if (result >= 0)
-		result = write_block(scan->rc->disk, file, r->at, block, block_bytes(0));
+	int64_t result = write_block(scan->rc->disk, file, r->at, block, block_bytes(0));
 	if (result < 0)
 		return failed_op(scan->err, scan->err_len, f->name, result);
 	return true;
@@ -333,7 +336,7 @@ static bool read_segment(struct scan *scan, const struct segment_file *f, int fi
 	for (;;) {
 		read_blocks(scan, f, r);
 		if (r->end == SEGMENT_SEALED)
-			return true;
+			return !f->last_start || make_sure(scan, f, file);
 		if (may_be_open && r->end != SEGMENT_DAMAGED)
 			break;
 		if (!damaged(scan, f, r))
@@ -345,7 +348,7 @@ static bool read_segment(struct scan *scan, const struct segment_file *f, int fi
 		say(scan->rc, "log: %s: cut at block %" PRIu64 ", byte %zu: a write was under way there and nobody was told that it was done", f->name,
 		    r->sequence, r->at);
 	*empty = may_be_open && r->sequence == 1 && r->end != SEGMENT_DAMAGED;
-	return *empty || seal(scan, f, file, r, block);
+	return *empty || (make_sure(scan, f, file) && seal(scan, f, file, r, block));
 }
 
 static bool id_fits(const struct recover *rc, const struct segment_file *f, const struct block_id *id)
@@ -354,20 +357,19 @@ static bool id_fits(const struct recover *rc, const struct segment_file *f, cons
 	       id->number == f->id.number;
 }
 
-static bool scan_segment(struct scan *scan, const struct segment_file *f, uint8_t *block)
+static bool scan_segment(struct scan *scan, struct segment_file *f, uint8_t *block)
 {
 	struct recover *rc = scan->rc;
 	struct segment_reader r;
 	uint8_t *p;
 	size_t len;
 	int file;
-	bool empty = false;
 	int64_t result = read_file(rc->disk, f->name, &file, &p, &len);
 	if (result < 0)
 		return failed_op(scan->err, scan->err_len, f->name, result);
 	bool good = segment_open(&r, p, len) && id_fits(rc, f, &r.id), ok = false;
 	if (good) {
-		ok = read_segment(scan, f, file, &r, block, &empty);
+		ok = read_segment(scan, f, file, &r, block, &f->empty);
 	} else if (rc->skip_damaged) {
 		say(rc, "log: %s: LOST: its first block is not good or belongs to another log", f->name);
 		rc->lost_blocks++;
@@ -376,18 +378,26 @@ static bool scan_segment(struct scan *scan, const struct segment_file *f, uint8_
 		fail(scan->err, scan->err_len,
 		     "log: %s: its first block is not good or belongs to another log; log.recover=skip.damaged starts without it", f->name);
 	}
-	if (ok && good && !empty && r.end != SEGMENT_DAMAGED)
+	if (ok && good && !f->empty && r.end != SEGMENT_DAMAGED)
 		trim(scan, file, &r, &len);
 	free(p);
 	do_close(rc->disk, file);
-	if (ok && empty) {
-		struct disk_op gone = op_named(DISK_REMOVE, f->name);
-		result = disk_do(rc->disk, &gone);
-		return result >= 0 || failed_op(scan->err, scan->err_len, f->name, result);
-	}
-	rc->bytes += len;
-	rc->segments++;
+	rc->bytes += f->empty ? 0 : len;
+	rc->segments += !f->empty;
 	return ok;
+}
+
+/* From the last one: a cut on the way must not look as if one were missing in between. */
+static bool scan_remove_empty(struct scan *scan)
+{
+	for (size_t i = scan->len; i-- > 0;) {
+		const struct segment_file *f = &scan->files[i];
+		struct disk_op gone = op_named(DISK_REMOVE, f->name);
+		int64_t result = f->empty ? disk_do(scan->rc->disk, &gone) : 0;
+		if (result < 0)
+			return failed_op(scan->err, scan->err_len, f->name, result);
+	}
+	return true;
 }
 
 /* True when the segment holds no block beside HEAD: it was made in advance. */
@@ -441,6 +451,7 @@ bool recover_run(struct recover *rc, char *err, size_t err_len)
 		scan_mark(&scan);
 	for (size_t i = 0; ok && i < scan.len; i++)
 		ok = scan_gap(&scan, i) && scan_segment(&scan, &scan.files[i], block);
+	ok = ok && scan_remove_empty(&scan);
 	rc->start = scan.len == 0 ? 1 : scan.files[scan.len - 1].id.start + 1;
 	free(scan.files);
 	free(block);

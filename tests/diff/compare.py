@@ -99,7 +99,7 @@ class Names:
             return {"broken": str(entry.answer)}
         value = entry.answer
         if entry.name == "ListGroups":
-            value = dict(value, groups=[g for g in value["groups"] if g["group"].startswith(self.group)])
+            value = dict(value, groups=[g for g in value["groups"] if g["group"] in (self.group, self.group + "-other")])
         return self.of(value)
 
     def request(self, entry):

@@ -140,13 +140,13 @@ def is_empty(topic):
 
 def topics_without_partitions(d):
     """Muster repeats the topics of the request that name no partition."""
-    if d.field != "topics" or d.entry.name not in ("OffsetCommit", "OffsetDelete", "ListOffsets"):
+    if not d.field.endswith("topics") or d.entry.name not in ("OffsetCommit", "OffsetFetch", "OffsetDelete", "ListOffsets"):
         return False
     return [t for t in d.muster if not is_empty(t)] == [t for t in d.kafka if not is_empty(t)]
 
 
 def partition_asked_twice(d):
-    if d.entry.name != "ListOffsets" or ".partitions" not in "." + d.field:
+    if d.entry.name != "ListOffsets" or not d.field.startswith("topics"):
         return False
     return any(len({p["index"] for p in t["partitions"]}) < len(t["partitions"]) for t in d.entry.values["topics"])
 
@@ -217,7 +217,7 @@ KNOWN = [
           "to its session timeout.", sign_of_life_while_new,
           sequence(stable(1), join(1), join(1, session=SESSIONS[0]), heartbeat(1, generation=1), tick(2)), ends=True),
     Known("topics without partitions",
-          "A topic of OffsetCommit, OffsetDelete or ListOffsets that names no partition stands in the answer, without partitions. Kafka leaves it out.",
+          "A topic of OffsetCommit, OffsetFetch, OffsetDelete or ListOffsets that names no partition stands in the answer, without partitions. Kafka leaves it out.",
           topics_without_partitions, sequence(("ask", 0, lambda c: ("OffsetCommit", 8, {
               "group": c.group, "generation": -1, "topics": [{"name": "t", "partitions": []}, {"name": "u", "partitions": [{"index": 0, "offset": 1}]}]})))),
     Known("a partition asked twice",

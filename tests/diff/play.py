@@ -90,7 +90,10 @@ class Side:
         line = await self.line()
         future = asyncio.get_running_loop().create_future()
         line.ask(name, version, values, "probe", lambda got: future.done() or future.set_result(got))
-        got = await asyncio.wait_for(future, ANSWER)
+        try:
+            got = await asyncio.wait_for(future, ANSWER)
+        except asyncio.TimeoutError:
+            raise Broken(f"{self.name} does not answer {name}") from None
         self.give_back(line)
         if isinstance(got, Broken):
             raise got

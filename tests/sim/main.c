@@ -13,6 +13,8 @@
 
 #include "run.h"
 
+#define LIST_MAX 500 /* seeds in a list file */
+
 struct total {
 	uint64_t seeds, steps, requests, answers, rebalances, assignments;
 };
@@ -84,9 +86,31 @@ static void read_keep(const char *text, bool *keep)
 	}
 }
 
+/* One line of the list; false when it holds no seed. keep[] is all true when the line names no actions. */
+static bool read_line(char *line, uint64_t *seed, bool *keep)
+{
+	char *end;
+	line[strcspn(line, "#\n")] = '\0';
+	*seed = strtoull(line, &end, 10);
+	if (end == line)
+		return false;
+	end += strspn(end, " \t");
+	if (*end != '\0')
+		read_keep(end, keep);
+	else
+		memset(keep, true, ACTIONS * sizeof(*keep));
+	return true;
+}
+
+/* The file is closed before the first run: a child that exits would move the place where its parent reads. */
 static int run_list(const char *path)
 {
+	static struct {
+		uint64_t seed;
+		bool keep[ACTIONS];
+	} rows[LIST_MAX];
 	char line[4096];
+	unsigned int len = 0;
 	int failures = 0;
 	struct total total = {0};
 	double start = seconds();
@@ -95,22 +119,16 @@ static int run_list(const char *path)
 		fprintf(stderr, "sim: cannot read %s\n", path);
 		return 2;
 	}
-	while (fgets(line, sizeof(line), f) != NULL) {
-		bool keep[ACTIONS];
-		char *end;
-		line[strcspn(line, "#\n")] = '\0';
-		uint64_t seed = strtoull(line, &end, 10);
-		if (end == line)
-			continue;
-		end += strspn(end, " \t");
-		read_keep(end, keep);
-		struct outcome o = run_seed(seed, *end != '\0' ? keep : NULL, false);
+	while (len < LIST_MAX && fgets(line, sizeof(line), f) != NULL)
+		len += read_line(line, &rows[len].seed, rows[len].keep);
+	fclose(f);
+	for (unsigned int i = 0; i < len; i++) {
+		struct outcome o = run_seed(rows[i].seed, rows[i].keep, false);
 		add(&total, &o);
 		if (o.failed)
-			report(seed, &o, false);
+			report(rows[i].seed, &o, false);
 		failures += o.failed;
 	}
-	fclose(f);
 	print_total(&total, seconds() - start);
 	return failures > 0;
 }

@@ -13,7 +13,7 @@ static void run_child(uint64_t seed, const bool *keep, bool tracing)
 	struct world *w = calloc(1, sizeof(*w));
 	alarm(RUN_SECONDS);
 	world_run(w, seed, keep, tracing);
-	printf("DONE %llu %llu %llu %llu %llu %llu\n", (unsigned long long)w->steps, (unsigned long long)w->requests, (unsigned long long)w->answers,
+	printf("DONE %llu %llu %llu %llu %llu %llu\n", (unsigned long long)w->events, (unsigned long long)w->requests, (unsigned long long)w->answers,
 	       (unsigned long long)w->stats.group_rebalances, (unsigned long long)w->stable_assignments, (unsigned long long)w->hash);
 	free(w);
 	fflush(stdout);

@@ -384,7 +384,9 @@ struct world {
 	uint64_t stalled_until, net_slow_until;
 	uint32_t net_slow_ms;
 	bool draining, stopping;
-	uint64_t steps, requests, answers, restarts;
+	uint64_t steps;	 /* with the service's ticks */
+	uint64_t events; /* without */
+	uint64_t requests, answers, restarts;
 	uint64_t hash;
 	struct step step;
 	struct epoch epochs[GROUPS][EPOCHS];

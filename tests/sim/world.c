@@ -289,6 +289,7 @@ static bool world_step(struct world *w, uint64_t until)
 		w->now.wall_ms = 1700000000000 + (int64_t)(d.at / 1000);
 	}
 	w->steps++;
+	w->events += d.kind != DUE_TICK;
 	w->step = (struct step){.group = -1, .api = -1, .code = EXPECT_ANY};
 	switch (d.kind) {
 	case DUE_TICK:

@@ -254,3 +254,22 @@ Test(static_member, a_replaced_new_member_is_no_ghost)
 	rig_pass(r, 6000);
 	cr_expect_eq(z->error, 0);
 }
+
+Test(static_member, a_rebalance_begins_while_a_replacement_is_written)
+{
+	struct call *a, *b;
+	stable(&a, &b);
+	rig_log_hold(r, true);
+	struct call *n = rig_join(r, 5, "", "ib", 10000, 60000, "range");
+	rig_leave_many(r, "g", a->id); /* the leader: its generation is over */
+	cr_expect_str_eq(rig_state(r), "PreparingRebalance");
+	rig_log_hold(r, false);
+	rig_settle(r);
+	cr_expect_eq(n->error, 27);
+	cr_expect_eq(n->generation, -1);
+	struct call *again = rig_join(r, 5, "", "ib", 10000, 60000, "range");
+	rig_settle(r);
+	cr_expect_eq(again->error, 0);
+	cr_expect_eq(again->generation, 2);
+	cr_expect_str_eq(again->leader, again->id);
+}

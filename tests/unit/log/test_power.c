@@ -6,6 +6,13 @@
 
 #include "life.h"
 
+enum cut { CUT_POWER, CUT_KILL, CUT_EITHER };
+
+static void cut(struct life *l, enum cut how)
+{
+	life_cut(l, how == CUT_KILL || (how == CUT_EITHER && sim_random(&l->random) % 2 == 0));
+}
+
 static void work(struct life *l, unsigned int steps, size_t bytes_max)
 {
 	for (unsigned int i = 0; i < steps && !l->disk->cut; i++) {
@@ -18,7 +25,7 @@ static void work(struct life *l, unsigned int steps, size_t bytes_max)
 }
 
 /* Starts until one goes through; each may be cut as well. */
-static void start_again(struct life *l, uint64_t cut_after, bool kill)
+static void start_again(struct life *l, uint64_t cut_after, enum cut how)
 {
 	for (int tries = 0; tries < 200; tries++) {
 		l->disk->cut_at = cut_after > 0 && tries < 100 ? cut_after + (uint64_t)tries % 7 : 0;
@@ -31,18 +38,18 @@ static void start_again(struct life *l, uint64_t cut_after, bool kill)
 			return;
 		}
 		cr_assert(l->disk->cut, "refused without a cut: %s", l->err);
-		life_cut(l, kill);
+		cut(l, how);
 	}
 	cr_assert_fail("no start goes through");
 }
 
-static void lives(uint64_t seed, enum log_flush flush, bool kill, unsigned int n)
+static void lives(uint64_t seed, enum log_flush flush, enum cut how, unsigned int n)
 {
 	struct life *l = life_new(seed);
 	l->flush = flush;
 	for (unsigned int i = 0; i < n; i++) {
 		uint64_t dice = sim_random(&l->random);
-		start_again(l, dice % 4 == 0 ? 1 + (dice >> 8) % 40 : 0, kill);
+		start_again(l, dice % 4 == 0 ? 1 + (dice >> 8) % 40 : 0, how);
 		size_t bytes_max = dice % 5 == 0 ? 9000 : 300;
 		l->disk->lazy = dice % 7 == 0;
 		l->disk->cut_at = l->disk->ops + 1 + (dice >> 20) % 60;
@@ -52,44 +59,61 @@ static void lives(uint64_t seed, enum log_flush flush, bool kill, unsigned int n
 			l->disk->cut_at = 0;
 			life_stop(l);
 		} else {
-			life_cut(l, kill);
+			cut(l, how);
 		}
 	}
-	start_again(l, 0, kill);
+	start_again(l, 0, how);
 	life_free(l);
 }
 
 Test(power, random_lives_durable)
 {
 	for (uint64_t seed = 1; seed <= 40; seed++)
-		lives(seed, LOG_FLUSH_DURABLE, false, 12);
+		lives(seed, LOG_FLUSH_DURABLE, CUT_POWER, 12);
 }
 
 /* Acknowledged when written: a killed program loses nothing. */
 Test(power, random_lives_written)
 {
 	for (uint64_t seed = 1; seed <= 40; seed++)
-		lives(seed, LOG_FLUSH_WRITTEN, true, 12);
+		lives(seed, LOG_FLUSH_WRITTEN, CUT_KILL, 12);
 }
 
-Test(power, killed_program_durable)
+Test(power, either_durable)
 {
 	for (uint64_t seed = 101; seed <= 130; seed++)
-		lives(seed, LOG_FLUSH_DURABLE, true, 12);
+		lives(seed, LOG_FLUSH_DURABLE, CUT_EITHER, 12);
+}
+
+/* What a restart found after a kill stays, whatever happens next: it was only in the kernel's memory, and it has been served. */
+Test(power, killed_then_power_cut)
+{
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		struct life *l = life_new(seed);
+		l->flush = seed % 2 == 0 ? LOG_FLUSH_WRITTEN : LOG_FLUSH_DURABLE;
+		cr_assert(life_start(l));
+		l->disk->cut_at = l->disk->ops + 5 + seed % 40;
+		work(l, 200, 300);
+		life_cut(l, true);
+		start_again(l, 0, CUT_KILL);
+		life_cut(l, false);
+		start_again(l, 0, CUT_POWER);
+		life_free(l);
+	}
 }
 
 /* A short history, cut at every single operation, several times each, for the coins fall differently; then recovery is cut at every one. */
 Test(power, every_operation)
 {
-	for (uint64_t cut = 1; cut < 90; cut++) {
+	for (uint64_t at = 1; at < 90; at++) {
 		for (uint64_t coin = 0; coin < 6; coin++) {
-			struct life *l = life_new(1000 * cut + coin);
+			struct life *l = life_new(1000 * at + coin);
 			l->segment_bytes = 16 * 1024;
-			l->disk->cut_at = cut;
+			l->disk->cut_at = at;
 			if (life_start(l) && !l->disk->cut)
 				work(l, 120, 1500);
 			life_cut(l, false);
-			start_again(l, 1 + coin, false);
+			start_again(l, 1 + coin, CUT_POWER);
 			life_free(l);
 		}
 	}

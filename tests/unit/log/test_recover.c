@@ -59,6 +59,33 @@ Test(recover, flipped_bit_in_the_middle_is_refused_then_skipped)
 	}
 }
 
+/* In the tail, too, as long as a later block says that it had been flushed. */
+Test(recover, damage_in_the_tail_is_no_torn_write)
+{
+	struct life *l = written(31, 5);
+	size_t len;
+	sim_disk_bytes(l->disk, FIRST, &len)[2 * FORMAT_ALIGN + 200] ^= 8;
+	cr_assert(!life_start(l));
+	cr_assert(strstr(l->err, FIRST ": block 2 at byte 8192 was durable") != NULL, "%s", l->err);
+	l->skip_damaged = true;
+	cr_assert(life_start(l), "%s", l->err);
+	check_part(l);
+	cr_assert_eq(l->found_len, 4);
+	life_free(l);
+}
+
+/* A good block in the wrong place, as a disk that mixes up addresses leaves it. */
+Test(recover, misplaced_block)
+{
+	struct life *l = written(32, 5);
+	size_t len;
+	uint8_t *p = sim_disk_bytes(l->disk, FIRST, &len);
+	memcpy(p + 3 * FORMAT_ALIGN, p + FORMAT_ALIGN, FORMAT_ALIGN);
+	cr_assert(!life_start(l));
+	cr_assert(strstr(l->err, FIRST ": block 3") != NULL, "%s", l->err);
+	life_free(l);
+}
+
 /* The last block cannot be told from one whose write was cut. */
 Test(recover, damaged_last_block_is_a_torn_tail)
 {
