@@ -307,6 +307,7 @@ static bool log_open(struct program *pr, char *err, size_t err_len)
 		.segment_bytes = (uint64_t)cfg->log_segment_bytes,
 		.total_bytes = (uint64_t)cfg->log_total_bytes,
 		.skip_damaged = cfg->log_recover == 1,
+		.uring = cfg->log_io == 1,
 		.say = log_line,
 		.say_arg = pr,
 	};

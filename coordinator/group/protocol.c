@@ -172,7 +172,10 @@ struct bytes protocols_select(struct group *group)
 	const struct protocol *best = NULL;
 	for (uint32_t i = 0; i < first->offers->len; i++) {
 		const struct protocol *p = first->offers->list[i].protocol;
-		if (p->members == group->members_len && (best == NULL || p->votes > best->votes))
+		if (p->members != group->members_len)
+			continue;
+		/* Kafka leaves a tie open; what is in use stays, then the leader's wish counts. */
+		if (best == NULL || p->votes > best->votes || (p->votes == best->votes && bytes_equal(p->name, group->protocol)))
 			best = p;
 	}
 	return best == NULL ? BYTES_NULL : best->name;

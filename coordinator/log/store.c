@@ -51,7 +51,7 @@ struct store *store_new(const struct store_config *cfg, char *err, size_t err_le
 	if (s == NULL)
 		return NULL;
 	s->cfg = *cfg;
-	s->disk = (cfg->no_uring ? disk_posix_new : disk_new)(cfg->folder, cfg->flush == LOG_FLUSH_WRITTEN, err, err_len);
+	s->disk = (cfg->uring ? disk_new : disk_posix_new)(cfg->folder, cfg->flush == LOG_FLUSH_WRITTEN, err, err_len);
 	s->rc = (struct recover){
 		.disk = s->disk, .shards = cfg->shards, .skip_damaged = cfg->skip_damaged, .say = store_say, .record = store_record, .arg = s};
 	if (s->disk != NULL && recover_init(&s->rc, cfg->random, err, err_len))

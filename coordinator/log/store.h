@@ -15,7 +15,7 @@ struct store_config {
 	unsigned int shards;
 	uint64_t segment_bytes, total_bytes; /* log_disk.h */
 	bool skip_damaged;		     /* recover.h */
-	bool no_uring;			     /* plain system calls even where io_uring is allowed */
+	bool uring;			     /* writes through io_uring where that is allowed */
 	uint8_t random[24];		     /* from the system's random source */
 	void (*say)(void *arg, const char *line);
 	void *say_arg;

@@ -101,7 +101,7 @@ def left_before_it_came(d):
                 joins = [e for e in d.kafka_entries if e.name == "JoinGroup" and e.step < k.step and isinstance(e.answer, dict)
                          and e.answer["member"] == member]
                 if joins and error_of(joins[0]) == 79 and not any(error_of(e) == 0 for e in joins) and error_of(k) == 0:
-                    return error_of(d.kafka_entry) in (27, 25, None) or d.field == "phase"
+                    return True
     return False
 
 
@@ -130,7 +130,7 @@ def sign_of_life_while_new(d):
     e = d.kafka_entry
     if e.name != "JoinGroup" or error_of(e) != 25 or d.field != "phase" or error_of(d.muster_entry) == 25:
         return False
-    return any(o.phase >= e.phase and o.name in ("Heartbeat", "OffsetCommit") and o.values["member"] == e.values["member"]
+    return any(o.phase <= d.phase() and o.name in ("Heartbeat", "OffsetCommit") and o.values["member"] == e.values["member"]
                for o in d.kafka_entries)
 
 

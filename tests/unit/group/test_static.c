@@ -43,6 +43,26 @@ Test(static_member, joins_without_asking_back)
 	cr_expect_str_eq(c->list[0].instance, "inst");
 }
 
+/* Found by the differential test: the vote is tied between what is in use and what the leader now likes better. */
+Test(static_member, a_tied_vote_keeps_the_protocol_in_use)
+{
+	char list[512];
+	struct call *a = rig_join(r, 9, "", "ia", 10000, 60000, "range,sticky");
+	struct call *b = rig_join(r, 9, "", "ib", 10000, 60000, "range,sticky");
+	rig_pass(r, 6000);
+	snprintf(list, sizeof(list), "%s=A,%s=B", a->id, b->id);
+	rig_sync(r, 5, b->id, "ib", 1, "");
+	rig_sync_as(r, "g", 5, a->id, "ia", 1, "consumer", "range", list);
+	rig_settle(r);
+	struct call *back = rig_join(r, 9, "", "ia", 10000, 60000, "sticky,range");
+	rig_settle(r);
+	cr_assert(back->answered);
+	cr_expect_eq(back->error, 0);
+	cr_expect_eq(back->generation, 1);
+	cr_expect_str_eq(back->protocol, "range");
+	cr_expect_str_eq(rig_state(r), "Stable");
+}
+
 Test(static_member, identity)
 {
 	struct call *a, *b;

@@ -233,14 +233,14 @@ static struct store *folder_open(struct folder *f)
 	return s;
 }
 
-static void real_folder(enum log_flush flush, bool no_uring)
+static void real_folder(enum log_flush flush, bool uring)
 {
 	struct folder f = {.name = "/tmp/muster-test-log-XXXXXX"};
 	char path[128], err[300];
 	cr_assert(mkdtemp(f.name) != NULL);
 	snprintf(path, sizeof(path), "%s/log", f.name);
 	f.cfg = (struct store_config){.folder = path, .flush = flush, .shards = 8, .segment_bytes = 1 << 20, .total_bytes = 1 << 30,
-				      .no_uring = no_uring, .say = quiet};
+				      .uring = uring, .say = quiet};
 	unsigned int total = 0;
 	for (int life = 0; life < 3; life++) {
 		struct store *s = folder_open(&f);
