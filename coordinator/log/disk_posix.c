@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,6 +205,9 @@ static int64_t posix_run(const struct disk_posix *d, struct disk_op *op)
 static void *posix_helper(void *arg)
 {
 	struct disk_posix *d = arg;
+	sigset_t all;
+	sigfillset(&all); /* the process's signals are for the threads that ask for them */
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
 	while (!atomic_load(&d->stop)) {
 		while (sem_wait(&d->work) != 0)
 			;
