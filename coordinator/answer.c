@@ -160,6 +160,25 @@ const struct request_ops answer_ops = {.answer = answer_answer, .refuse = answer
 
 static bool answer_settled(struct session_request *sr, struct now now);
 
+/* The log broke before the kept answer became true: decoded, spoilt and sent. Without memory for that the connection is closed. */
+static void answer_spoil(struct session_request *sr, struct now now)
+{
+	struct sessions *all = sr->all;
+	const struct message_type *type = message_response(sr->rq.api_key);
+	struct reader r = reader_of(sr->bytes + LENGTH_FIELD, sr->bytes_len - LENGTH_FIELD);
+	int32_t correlation_id;
+	all->arena = arena_of(all->block.base, all->block.cap);
+	void *response = arena_alloc(&all->arena, 1, type->size);
+	CHECK(response != NULL && response_header_decode(&correlation_id, &r, sr->rq.api_key, sr->rq.version));
+	if (!type->decode(response, &r, sr->rq.version, &all->arena)) {
+		all->stats->session_no_memory++;
+		answer_refuse(&sr->rq, now);
+		return;
+	}
+	sr->spoil(response, sr->log_error);
+	request_answer(&sr->rq, response, now);
+}
+
 static void answer_drop(struct request *rq, struct now now)
 {
 	struct session_request *sr = CONTAINER_OF(rq, struct session_request, rq);
@@ -176,6 +195,10 @@ void answer_timer(struct wheel_timer *timer, void *arg)
 	struct now now = *(const struct now *)arg;
 	if (sr->hold == HOLD_DURABLE && !answer_settled(sr, now))
 		return;
+	if (sr->hold == HOLD_DURABLE && sr->log_error != 0) {
+		answer_spoil(sr, now);
+		return;
+	}
 	answer_unpark(sr);
 	if (sr->hold != HOLD_AGAIN) {
 		sr->state = REQUEST_ANSWERED;
@@ -202,10 +225,11 @@ void api_answer_at(const struct api_call *call, const void *response, uint64_t w
 	wheel_add(&sr->all->wheel, &sr->timer, (when + US_PER_MS - 1) / US_PER_MS);
 }
 
-static void answer_durable(struct shard_barrier *barrier, struct now now)
+static void answer_durable(struct shard_barrier *barrier, int16_t error, struct now now)
 {
 	struct session_request *sr = CONTAINER_OF(barrier, struct session_request, barrier);
 	sr->barred = false;
+	sr->log_error = error;
 	sr->passed++;
 	if (!sr->in_call)
 		wheel_add(&sr->all->wheel, &sr->timer, 0);
@@ -214,7 +238,7 @@ static void answer_durable(struct shard_barrier *barrier, struct now now)
 bool api_durable(const struct api_call *call, unsigned int n, struct shard *shard)
 {
 	struct session_request *sr = CONTAINER_OF(call->rq, struct session_request, rq);
-	if (n < sr->passed)
+	if (n < sr->passed || sr->log_error != 0)
 		return true;
 	CHECK(n == sr->passed && !sr->barred);
 	sr->shard = shard;
@@ -235,11 +259,16 @@ bool api_durable(const struct api_call *call, unsigned int n, struct shard *shar
 	return false;
 }
 
+int16_t api_log_error(const struct api_call *call)
+{
+	return CONTAINER_OF(call->rq, struct session_request, rq)->log_error;
+}
+
 /* Goes from shard to shard; false: the barrier waits in one of them. */
 static bool answer_settled(struct session_request *sr, struct now now)
 {
 	struct shard *shard;
-	while ((shard = node_shard_at(sr->all->node, sr->next_shard)) != NULL) {
+	while (sr->log_error == 0 && (shard = node_shard_at(sr->all->node, sr->next_shard)) != NULL) {
 		sr->shard = shard;
 		sr->barrier.then = answer_durable;
 		sr->barred = sr->in_call = true;
@@ -252,7 +281,7 @@ static bool answer_settled(struct session_request *sr, struct now now)
 	return true;
 }
 
-void api_answer_durable(const struct api_call *call, const void *response)
+void api_answer_durable(const struct api_call *call, const void *response, void (*spoil)(void *response, int16_t error))
 {
 	struct session_request *sr = CONTAINER_OF(call->rq, struct session_request, rq);
 	struct shard *shard;
@@ -267,7 +296,12 @@ void api_answer_durable(const struct api_call *call, const void *response)
 		if (shard_appended(shard) > sr->position)
 			sr->position = shard_appended(shard);
 	sr->hold = HOLD_DURABLE;
+	sr->spoil = spoil;
 	if (answer_settled(sr, call->now)) {
+		if (sr->log_error != 0) {
+			answer_spoil(sr, call->now);
+			return;
+		}
 		sr->state = REQUEST_ANSWERED;
 		answer_flush(sr->session);
 		return;

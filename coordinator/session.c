@@ -115,6 +115,7 @@ static struct session_request *session_take(struct session *s)
 	sr->hold = HOLD_NONE;
 	sr->parked = sr->waits_group = sr->last = sr->barred = sr->in_call = false;
 	sr->passed = 0;
+	sr->log_error = 0;
 	if (s->youngest == NULL)
 		s->oldest = sr;
 	else

@@ -43,7 +43,7 @@ enum session_request_state {
 enum session_request_hold {
 	HOLD_NONE,
 	HOLD_ANSWER, /* api_answer_at: `bytes` is the answer, the timer lets it out */
-	HOLD_DURABLE, /* api_answer_durable: `bytes` is the answer; one barrier after the other, then the timer */
+	HOLD_DURABLE, /* api_answer_durable: `bytes` is the answer; one barrier after the other, then the timer; spoilt if the log broke */
 	HOLD_AGAIN,  /* api_durable: `bytes` is the body; barrier, then timer, then the handler runs again */
 };
 
@@ -62,9 +62,11 @@ struct session_request {
 	bool barred;	/* the barrier is pending */
 	bool in_call;	/* api_durable is asking for the barrier right now */
 	uint32_t passed; /* waits that are over (api_durable) */
+	int16_t log_error; /* a wait ended because the log broke: what the client is told; 0: none */
 	struct shard *shard; /* that the barrier is in */
 	uint64_t position;   /* HOLD_DURABLE: all shards from `next_shard` on must be durable up to here */
 	unsigned int next_shard;
+	void (*spoil)(void *response, int16_t error); /* HOLD_DURABLE */
 	struct shard_barrier barrier;
 	struct wheel_timer timer;
 	uint8_t small[40]; /* the answer to a heartbeat or commit fits */

@@ -73,7 +73,8 @@ void *shard_scratch(struct shard *shard, size_t size)
 
 /* ---- time and durability ---- */
 
-static void shard_run_barriers(struct shard *shard, struct now now)
+/* Those that wait for no write any more; all of them when the log broke (`error`), because then every write they wait for is lost. */
+static void shard_run_barriers(struct shard *shard, int16_t error, struct now now)
 {
 	uint64_t applied = shard->writes.first != NULL ? shard->writes.first->position - 1 : UINT64_MAX;
 	struct shard_barrier **at = &shard->barriers;
@@ -93,15 +94,17 @@ static void shard_run_barriers(struct shard *shard, struct now now)
 		struct shard_barrier *b = due;
 		due = b->next;
 		b->next = NULL;
-		b->then(b, now);
+		b->then(b, error, now);
 	}
 }
 
 uint64_t shard_tick(struct shard *shard, unsigned int budget, struct now now)
 {
 	if (writes_complete(shard, now) > 0 && shard->barriers != NULL)
-		shard_run_barriers(shard, now);
-	writes_fail(shard, now);
+		shard_run_barriers(shard, 0, now);
+	int16_t error = writes_fail(shard, now);
+	if (error != 0)
+		shard_run_barriers(shard, error, now);
 	expiry_arm(shard, now);
 	purgatory_advance(&shard->purgatory, budget, now);
 	/* something is on its way: look again in the next round, the log says in its own wish when to wake up for it */
@@ -123,7 +126,8 @@ void shard_barrier_at(struct shard *shard, struct shard_barrier *barrier, uint64
 	barrier->next = NULL;
 	barrier->position = position;
 	if (shard->writes.first == NULL || shard->writes.first->position > position) {
-		barrier->then(barrier, now);
+		/* no write of ours is missing, but one of another shard may be lost */
+		barrier->then(barrier, position > log_durable(shard->log) ? write_client_error(log_failed(shard->log)) : 0, now);
 		return;
 	}
 	struct shard_barrier **at = &shard->barriers;

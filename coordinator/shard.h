@@ -76,18 +76,19 @@ bool shard_offset_get(struct shard *shard, struct bytes group_id, struct bytes t
 void shard_offset_each(struct shard *shard, struct bytes group_id,
 		       void (*visit)(void *arg, struct bytes topic, int32_t partition, const struct offset_value *value), void *arg);
 /*
- * Runs `then` when everything appended to this shard so far is durable (at once if it is): reads that must see earlier writes.
- * The callback object belongs to the caller and must stay until it ran or was cancelled.
+ * Runs `then` once: with 0 when everything appended to this shard so far is durable and applied (at once if it is), so that reads see earlier
+ * writes; or, when the log broke before that, with the error for the client. The callback object belongs to the caller and must stay until it ran
+ * or was cancelled. `then` must not call the shard.
  */
 struct shard_barrier {
 	struct shard_barrier *next;
 	uint64_t position; /* log position waited for */
-	void (*then)(struct shard_barrier *barrier, struct now now);
+	void (*then)(struct shard_barrier *barrier, int16_t error, struct now now);
 };
 void shard_barrier(struct shard *shard, struct shard_barrier *barrier, struct now now);
 /* The same for what was appended up to a position of the log, which all shards of a worker share. */
 void shard_barrier_at(struct shard *shard, struct shard_barrier *barrier, uint64_t position, struct now now);
-/* The position behind the last write of this shard. */
+/* The position behind the last write of this shard; what a broken log lost does not count. */
 uint64_t shard_appended(const struct shard *shard);
 void shard_barrier_cancel(struct shard *shard, struct shard_barrier *barrier);
 

@@ -46,10 +46,11 @@ void write_free(struct write *w)
 	free(w);
 }
 
-/* What a client is told when the log did not take its write (group-protocol 1.1). */
-static int16_t write_client_error(int16_t error)
+int16_t write_client_error(int16_t error)
 {
 	switch (error) {
+	case 0:
+		return 0;
 	case ERROR_UNKNOWN_TOPIC_OR_PARTITION:
 	case ERROR_REQUEST_TIMED_OUT:
 	case 19: /* too few replicas, before and after the append */
@@ -63,7 +64,7 @@ static int16_t write_client_error(int16_t error)
 	case 18:
 		return ERROR_UNKNOWN_SERVER_ERROR;
 	default:
-		return error != 0 ? error : (int16_t)ERROR_UNKNOWN_SERVER_ERROR;
+		return error;
 	}
 }
 
@@ -74,7 +75,7 @@ int16_t write_submit(struct shard *shard, struct write *w, struct now now)
 	w->position = log_append(shard->log, shard->number, w->entries, w->len, &error, now);
 	if (w->position == 0) {
 		write_free(w);
-		return write_client_error(error);
+		return error != 0 ? write_client_error(error) : (int16_t)ERROR_UNKNOWN_SERVER_ERROR;
 	}
 	CHECK(w->position > shard->writes.appended);
 	shard->writes.appended = w->position;
@@ -130,8 +131,10 @@ unsigned int writes_complete(struct shard *shard, struct now now)
 
 static void write_fail(struct shard *shard, struct write *w, int16_t error, struct now now)
 {
-	if (w->group != NULL)
+	if (w->group != NULL) {
 		w->group->writes--;
+		w->group->unsaved = true;
+	}
 	if (w->failed != NULL)
 		w->failed(shard, w, error, now);
 	else if (w->rq != NULL)
@@ -139,16 +142,20 @@ static void write_fail(struct shard *shard, struct write *w, int16_t error, stru
 	write_free(w);
 }
 
-void writes_fail(struct shard *shard, struct now now)
+int16_t writes_fail(struct shard *shard, struct now now)
 {
-	int16_t error = shard->writes.first == NULL ? 0 : log_failed(shard->log);
-	while (error != 0 && shard->writes.first != NULL) {
+	int16_t error = shard->writes.first == NULL ? 0 : write_client_error(log_failed(shard->log));
+	if (error == 0)
+		return 0;
+	shard->writes.appended = log_durable(shard->log);
+	while (shard->writes.first != NULL) {
 		struct write *w = shard->writes.first;
 		shard->writes.first = w->next;
 		if (w->next == NULL)
 			shard->writes.last = NULL;
-		write_fail(shard, w, write_client_error(error), now);
+		write_fail(shard, w, error, now);
 	}
+	return error;
 }
 
 void writes_free(struct shard *shard)

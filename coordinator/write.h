@@ -58,8 +58,10 @@ int16_t write_submit(struct shard *shard, struct write *w, struct now now);
 void write_park(struct write *w, struct request *rq);
 /* Completes what is durable. Returns how many. */
 unsigned int writes_complete(struct shard *shard, struct now now);
-/* When the log broke: ends every write that is on its way. Barriers behind them stay, for what they wait for does not come. */
-void writes_fail(struct shard *shard, struct now now);
+/* When the log broke: ends every write that is on its way. Returns the error for clients if there was one, else 0. */
+int16_t writes_fail(struct shard *shard, struct now now);
+/* What a client is told for an error of the log (group-protocol 1.1); 0 for 0. */
+int16_t write_client_error(int16_t error);
 void writes_free(struct shard *shard);
 
 #endif

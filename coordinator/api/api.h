@@ -64,11 +64,17 @@ void api_answer_at(const struct api_call *call, const void *response, uint64_t w
 /*
  * Whether everything appended to `shard` before the request's `n`-th wait is durable. If false the request is parked, and
  * its handler is called again when it is; the handler must return true. Waits are counted from 0 and taken in that order.
+ * When the log broke the waits are over, and api_log_error says what the client is told.
  */
 bool api_durable(const struct api_call *call, unsigned int n, struct shard *shard);
+/* 0, or the error for the client because the log broke during one of the request's waits. */
+int16_t api_log_error(const struct api_call *call);
 
-/* Answers when everything that any shard of the node has appended so far is durable. The response is encoded at once. */
-void api_answer_durable(const struct api_call *call, const void *response);
+/*
+ * Answers when everything that any shard of the node has appended so far is durable. The response is encoded at once. When the log breaks before
+ * that, `spoil` is given the decoded response and puts `error` in the place of whatever would acknowledge a change.
+ */
+void api_answer_durable(const struct api_call *call, const void *response, void (*spoil)(void *response, int16_t error));
 
 /* ---- what the node gives to handlers (node.c) ---- */
 

@@ -36,6 +36,15 @@ static bool find_repeated(const struct api_call *call, const struct delete_group
 	return true;
 }
 
+static void spoil(void *response, int16_t error)
+{
+	const struct delete_groups_response *out = response;
+	struct delete_groups_response_result *results = (void *)(uintptr_t)out->results; /* decoded: writable */
+	for (int32_t i = 0; i < out->results_len; i++)
+		if (results[i].error_code == ERROR_NONE)
+			results[i].error_code = error;
+}
+
 bool api_delete_groups(const struct api_call *call)
 {
 	const struct delete_groups_request *in = call->in;
@@ -52,6 +61,6 @@ bool api_delete_groups(const struct api_call *call)
 				id, shard_delete_group(node_shard(call->node, id), id, call->now)};
 	}
 	out.results = results;
-	api_answer_durable(call, &out);
+	api_answer_durable(call, &out, spoil);
 	return true;
 }

@@ -33,6 +33,16 @@ static void fill(const struct offset_delete_request *in, const int16_t *code, st
 	}
 }
 
+/* One error says it for all partitions. */
+static void spoil(void *response, int16_t error)
+{
+	struct offset_delete_response *out = response;
+	if (out->error_code != ERROR_NONE)
+		return;
+	offset_delete_response_init(out);
+	out->error_code = error;
+}
+
 bool api_offset_delete(const struct api_call *call)
 {
 	const struct offset_delete_request *in = call->in;
@@ -51,6 +61,6 @@ bool api_offset_delete(const struct api_call *call)
 		out.topics = topics;
 		out.topics_len = in->topics_len;
 	}
-	api_answer_durable(call, &out);
+	api_answer_durable(call, &out, spoil);
 	return true;
 }

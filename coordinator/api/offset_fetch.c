@@ -4,12 +4,14 @@
  * All versions are answered through the form of version 8: older requests are turned into one group, the result is turned back. Before a group is
  * read, everything appended to its shard must be durable, so that a fetch sees the commits that were sent before it.
  * Every requested partition is in the answer, in request order, with offset -1 where nothing is committed. Null topics mean all that have an
- * offset. Member ids and epochs say nothing about a classic group and are not looked at.
+ * offset. Member ids and epochs say nothing about a classic group and are not looked at. When the log breaks while a fetch waits, nobody knows what
+ * those commits became: the group gets an error.
  */
 #include "coordinator/api/api.h"
 
 #define TOPIC_IDS_FROM 10
 #define GROUPS_FROM 8
+#define GROUP_ERROR_FROM 2
 
 static void fill_partition(struct offset_fetch_response_partitions *out, int32_t partition, const struct offset_value *value)
 {
@@ -101,6 +103,46 @@ static bool fill_all(const struct api_call *call, struct shard *shard, const str
 	return true;
 }
 
+/* ---- an error of the group ---- */
+
+/* Versions below 2 have a place for it only in each partition (KAFKA-19246). */
+static bool fill_error(const struct api_call *call, const struct offset_fetch_request_group *in, int16_t error,
+		       struct offset_fetch_response_group *out)
+{
+	out->error_code = error;
+	if (call->rq->version >= GROUP_ERROR_FROM)
+		return true;
+	struct offset_fetch_response_topics *topics = API_ALLOC(call, in->topics_len, struct offset_fetch_response_topics);
+	if (topics == NULL)
+		return false;
+	for (int32_t t = 0; t < in->topics_len; t++) {
+		const struct offset_fetch_request_topics *asked = &in->topics[t];
+		struct offset_fetch_response_partitions *partitions =
+			API_ALLOC(call, asked->partition_indexes_len, struct offset_fetch_response_partitions);
+		if (partitions == NULL)
+			return false;
+		for (int32_t p = 0; p < asked->partition_indexes_len; p++) {
+			fill_partition(&partitions[p], asked->partition_indexes[p], NULL);
+			partitions[p].error_code = error;
+		}
+		topics[t] = (struct offset_fetch_response_topics){asked->name, UUID_ZERO, partitions, asked->partition_indexes_len};
+	}
+	out->topics = topics;
+	out->topics_len = in->topics_len;
+	return true;
+}
+
+static bool fill(const struct api_call *call, const struct offset_fetch_request_group *in, struct offset_fetch_response_group *out)
+{
+	struct shard *shard = node_shard(call->node, in->group_id);
+	int16_t error = api_log_error(call);
+	offset_fetch_response_group_init(out);
+	out->group_id = in->group_id;
+	if (error != ERROR_NONE)
+		return fill_error(call, in, error, out);
+	return (in->topics_len < 0 ? fill_all : fill_asked)(call, shard, in, out);
+}
+
 /* ---- the two forms of the request ---- */
 
 static bool groups_of(const struct api_call *call, const struct offset_fetch_request_group **groups, int32_t *groups_len)
@@ -143,6 +185,7 @@ static bool old_form(const struct api_call *call, const struct offset_fetch_resp
 	}
 	out->topics = topics;
 	out->topics_len = group->topics_len;
+	out->error_code = group->error_code;
 	return true;
 }
 
@@ -158,13 +201,9 @@ bool api_offset_fetch(const struct api_call *call)
 	struct offset_fetch_response_group *groups = API_ALLOC(call, n, struct offset_fetch_response_group);
 	if (groups == NULL)
 		return false;
-	for (int32_t g = 0; g < n; g++) {
-		struct shard *shard = node_shard(call->node, in[g].group_id);
-		offset_fetch_response_group_init(&groups[g]);
-		groups[g].group_id = in[g].group_id;
-		if (!(in[g].topics_len < 0 ? fill_all : fill_asked)(call, shard, &in[g], &groups[g]))
+	for (int32_t g = 0; g < n; g++)
+		if (!fill(call, &in[g], &groups[g]))
 			return false;
-	}
 	for (int32_t g = 0; g < n; g++)
 		for (int32_t t = 0; t < groups[g].topics_len; t++)
 			call->stats->offset_fetches += (uint64_t)groups[g].topics[t].partitions_len;

@@ -76,8 +76,12 @@ static void static_written(struct shard *shard, struct write *w, struct now now)
 	join_answer_as(m, rq, leader, leads && rq->version >= 9, now);
 }
 
+/* The client will not hear of the new id: the one before stays valid (KAFKA-10284), what else the request changed does no harm. */
 static void static_unwritten(struct shard *shard, struct write *w, int16_t error, struct now now)
 {
+	struct member *m = w->who.member;
+	if (m->tag == w->who.tag && !member_rename(m, w->previous_leader))
+		shard->stats->log_append_failed++;
 	if (w->rq != NULL)
 		join_answer_error(w->rq, error, BYTES_EMPTY, now);
 }

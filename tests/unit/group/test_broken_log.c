@@ -17,9 +17,12 @@ static void teardown(void)
 
 TestSuite(broken_log, .init = setup, .fini = teardown);
 
-static void ran(struct shard_barrier *barrier, struct now now)
+static int barrier_error;
+
+static void ran(struct shard_barrier *barrier, int16_t error, struct now now)
 {
-	barrier->position = UINT64_MAX;
+	cr_expect_eq(barrier_error, -999, "once");
+	barrier_error = error;
 }
 
 Test(broken_log, commits)
@@ -32,8 +35,8 @@ Test(broken_log, commits)
 	struct call *waits = rig_commit(r, 8, c[0]->id, NULL, 1, "t:0=6,!u:0=1,t:1=7");
 	struct call *gone = rig_commit(r, 8, c[1]->id, NULL, 1, "t:2=8");
 	rig_drop(gone);
-	struct shard_barrier barrier;
-	barrier.then = ran;
+	struct shard_barrier barrier = {.then = ran};
+	barrier_error = -999;
 	shard_barrier(r->shard, &barrier, r->now);
 	rig_settle(r);
 	cr_assert(!waits->answered);
@@ -43,13 +46,35 @@ Test(broken_log, commits)
 	cr_expect_eq(waits->codes[0], 16);
 	cr_expect_eq(waits->codes[1], 3);
 	cr_expect_eq(waits->codes[2], 16);
-	cr_expect_neq(barrier.position, UINT64_MAX, "what waits for the writes is not told that they are durable");
-	shard_barrier_cancel(r->shard, &barrier);
+	cr_expect_eq(barrier_error, 16, "who waits for the writes is told");
+	barrier_error = -999;
+	shard_barrier(r->shard, &barrier, r->now);
+	cr_expect_eq(barrier_error, 0, "who asks later need not wait for what is lost");
 	cr_expect_eq(rig_offset(r, "t", 0), 5, "the old value is served");
 	cr_expect_eq(rig_heartbeat(r, c[0]->id, NULL, 1)->error, 0);
 	cr_expect_eq(rig_commit(r, 8, c[0]->id, NULL, 1, "t:0=9")->codes[0], 16, "at once");
 	rig_settle(r);
 	cr_expect_eq(rig_offset(r, "t", 0), 5);
+}
+
+/* A position that was appended to another shard of the same log: whoever waits for it here must not take its loss for durability. */
+Test(broken_log, position_of_another_shard)
+{
+	struct shard_barrier barrier = {.then = ran};
+	rig_commit(r, 8, "", NULL, -1, "t:0=5");
+	rig_settle(r);
+	rig_log_hold(r, true);
+	rig_commit(r, 8, "", NULL, -1, "t:0=6");
+	uint64_t lost = shard_appended(r->shard);
+	rig_log_break(r, 56);
+	barrier_error = -999;
+	shard_barrier_at(r->shard, &barrier, lost - 1, r->now);
+	cr_expect_eq(barrier_error, 0, "durable before the log broke");
+	rig_settle(r);
+	barrier_error = -999;
+	shard_barrier_at(r->shard, &barrier, lost, r->now);
+	cr_expect_eq(barrier_error, 16);
+	cr_expect_lt(shard_appended(r->shard), lost);
 }
 
 Test(broken_log, syncs)
@@ -89,4 +114,5 @@ Test(broken_log, static_replacement)
 	rig_settle(r);
 	cr_assert(again->answered);
 	cr_expect_eq(again->error, 16);
+	cr_expect_eq(rig_heartbeat(r, a->id, "ia", 1)->error, 0, "the id before stays valid");
 }

@@ -194,9 +194,10 @@ Test(commit, counts_as_a_sign_of_life)
 
 static int barrier_runs;
 
-static void then(struct shard_barrier *b, struct now now)
+static void then(struct shard_barrier *b, int16_t error, struct now now)
 {
 	barrier_runs++;
+	cr_expect_eq(error, 0);
 	cr_expect_eq(rig_offset(r, "t", 0), 1);
 }
 

@@ -159,7 +159,7 @@ void shard_offset_each(struct shard *shard, struct bytes group_id,
 void shard_barrier(struct shard *shard, struct shard_barrier *barrier, struct now now)
 {
 	if (fake.durable) {
-		barrier->then(barrier, now);
+		barrier->then(barrier, 0, now);
 		return;
 	}
 	barrier->next = fake.barriers;
@@ -191,7 +191,7 @@ void fake_pass(struct now now)
 	while (fake.barriers != NULL) {
 		struct shard_barrier *barrier = fake.barriers;
 		fake.barriers = barrier->next;
-		barrier->then(barrier, now);
+		barrier->then(barrier, 0, now);
 	}
 }
 

@@ -170,6 +170,45 @@ void conn_read(struct conn *c, int16_t key, int16_t version, int32_t correlation
 	cr_assert_eq(reader_left(&body), 0);
 }
 
+/* ---- log ---- */
+
+static struct rig_log *rig_log_of(struct log *log)
+{
+	return CONTAINER_OF(log, struct rig_log, log);
+}
+
+static uint64_t rig_log_append(struct log *log, unsigned int shard, const struct log_entry *entries, unsigned int n, int16_t *error, struct now now)
+{
+	struct rig_log *l = rig_log_of(log);
+	*error = l->broken;
+	return l->broken != 0 ? 0 : (l->appended += n);
+}
+
+static uint64_t rig_log_durable(struct log *log)
+{
+	return rig_log_of(log)->durable;
+}
+
+static uint64_t rig_log_poll(struct log *log, struct now now)
+{
+	struct rig_log *l = rig_log_of(log);
+	uint64_t reach = l->limit < l->appended ? l->limit : l->appended;
+	if (reach > l->durable)
+		l->durable = reach;
+	return TIME_NEVER;
+}
+
+static void rig_log_free(struct log *log)
+{
+}
+
+static int16_t rig_log_failed(struct log *log)
+{
+	return rig_log_of(log)->broken;
+}
+
+static const struct log_ops rig_log_ops = {rig_log_append, rig_log_durable, rig_log_poll, rig_log_free, rig_log_failed};
+
 /* ---- node ---- */
 
 static const struct setting rig_settings[] = {
@@ -197,10 +236,10 @@ struct rig *rig_new(unsigned int shards, unsigned int nodes, unsigned int max_se
 	cr_assert(image_add_topic(rig->image, BYTES_LITERAL("alpha"), 6));
 	cr_assert(image_add_topic(rig->image, BYTES_LITERAL("beta"), 1));
 	image_seal(rig->image, shards);
-	rig->log = log_memory_new();
+	rig->log = (struct rig_log){.log.ops = &rig_log_ops, .limit = UINT64_MAX};
 	struct node_config cfg = {.node_id = 1000, .groups = &rig->settings, .max_sessions = max_sessions, .max_fetch_wait_ms = 5000,
 				  .random = {1, 2}, .settings = rig_settings, .settings_len = ARRAY_LEN(rig_settings)};
-	rig->node = node_new(&cfg, rig->image, rig->log, &rig->stats, rig->now);
+	rig->node = node_new(&cfg, rig->image, &rig->log.log, &rig->stats, rig->now);
 	cr_assert_not_null(rig->node);
 	rig->arena = arena_of(malloc(64 << 20), 64 << 20);
 	return rig;
@@ -209,7 +248,6 @@ struct rig *rig_new(unsigned int shards, unsigned int nodes, unsigned int max_se
 void rig_free(struct rig *rig)
 {
 	node_free(rig->node);
-	log_free(rig->log);
 	image_free(rig->image);
 	free(rig->arena.base);
 	free(rig);

@@ -14,10 +14,18 @@
 
 #define RIG_FRAMES 512
 
+/* Keeps nothing, like log_memory.c, but becomes durable and breaks when the test says so. */
+struct rig_log {
+	struct log log;
+	uint64_t appended, durable;
+	uint64_t limit; /* nothing behind this position becomes durable */
+	int16_t broken; /* the error after which nothing becomes durable at all; 0: it works */
+};
+
 struct rig {
 	struct group_settings settings;
 	struct image *image;
-	struct log *log;
+	struct rig_log log;
 	struct stats stats;
 	struct node *node;
 	struct now now;
