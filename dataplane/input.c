@@ -117,6 +117,7 @@ unsigned int worker_receive(struct worker *w)
 {
 	struct rte_mbuf *frames[WORKER_RX_BURST];
 	struct arrived segments[WORKER_RX_BURST];
+	rx_fd_nudge(&w->idle.rx);
 	unsigned int n = rte_eth_rx_burst(w->port_id, w->queue, frames, WORKER_RX_BURST), count = 0;
 	if (n == 0)
 		return 0;

@@ -5,10 +5,17 @@
  *   net_af_packet, net_af_xdp   the driver hands out none, so we look among our own descriptors for its socket: there is one per
  *                               queue, and we have one queue
  *   others                      ethdev's receive interrupts where the driver has them; net_memif in polling mode has none
+ *
+ * net_tap reads its TAP only after a signal that the kernel sends for each frame (O_ASYNC, F_SETSIG); the handler does no more than tell the
+ * next receive burst that it should look. Sending and taking that signal costs more than the look, so where we wait for the descriptor
+ * anyway the signal is switched off and the handler is called before each burst.
  */
+#define _GNU_SOURCE /* F_GETSIG */
 #include <dirent.h>
+#include <fcntl.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -60,22 +67,40 @@ static unsigned int interface_of(const char *device)
 	return if_nametoindex(name);
 }
 
+/* Leaves all as it is where the driver does not work as described above. */
+static void signal_off(struct rx_fd *rx)
+{
+	struct sigaction action;
+	int flags = fcntl(rx->fd, F_GETFL), sig = fcntl(rx->fd, F_GETSIG);
+	if (flags < 0 || (flags & O_ASYNC) == 0 || sig <= 0 || sigaction(sig, NULL, &action) != 0)
+		return;
+	if ((action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN)
+		return;
+	if (fcntl(rx->fd, F_SETFL, flags & ~O_ASYNC) != 0)
+		return;
+	rx->nudge = action.sa_handler;
+	rx->signal = sig;
+}
+
 struct rx_fd rx_fd_find(const struct port *port, uint16_t queue, const char *device)
 {
 	struct rx_fd none = {.fd = -1};
 	if (port->queues == 1 && strcmp(port->driver, "net_af_packet") == 0)
-		return (struct rx_fd){find_socket(AF_PACKET, interface_of(device)), true, false};
+		return (struct rx_fd){.fd = find_socket(AF_PACKET, interface_of(device)), .level = true};
 	if (port->queues == 1 && strcmp(port->driver, "net_af_xdp") == 0)
-		return (struct rx_fd){find_socket(AF_XDP, 0), true, false};
+		return (struct rx_fd){.fd = find_socket(AF_XDP, 0), .level = true};
 	if (!port->rx_interrupts)
 		return none;
 	int fd = rte_eth_dev_rx_intr_ctl_q_get_fd(port->id, queue);
 	if (fd < 0)
 		return none;
-	if (strcmp(port->driver, "net_tap") == 0)
-		return (struct rx_fd){fd, true, false};
+	if (strcmp(port->driver, "net_tap") == 0) {
+		struct rx_fd tap = {.fd = fd, .level = true};
+		signal_off(&tap);
+		return tap;
+	}
 	if (rte_eth_dev_rx_intr_enable(port->id, queue) != 0)
 		return none;
 	rte_eth_dev_rx_intr_disable(port->id, queue);
-	return (struct rx_fd){fd, false, true};
+	return (struct rx_fd){.fd = fd, .interrupt = true};
 }

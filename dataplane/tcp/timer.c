@@ -2,22 +2,29 @@
  * timer.c - what happens because of time: retransmission, zero-window probes, delayed ACKs, keepalive, the ends of TIME_WAIT and of orphans.
  *
  * A connection has four deadlines and one wheel timer. Setting a deadline hangs the timer only when it would fire too late; moving or
- * clearing one leaves the timer alone. When it fires, it serves what is due and hangs itself at the earliest deadline left.
+ * clearing one leaves the timer alone. When it fires, it serves what is due and hangs itself at the earliest deadline left. Only a worker that is about to
+ * sleep moves timers whose deadline has moved: with sparse requests each answer would cost a second waking, for a retransmission that is not due.
  */
 #include "dataplane/tcp/tcp_priv.h"
 
 #define MAX_BACKOFF 16
+#define SETTLE_BUDGET 16u /* timers that one question for the deadline may move */
 
 struct firing {
 	struct tcp *tcp;
 	struct now now;
 };
 
+static uint64_t timer_tick(uint64_t us)
+{
+	return (us + US_PER_MS - 1) / US_PER_MS;
+}
+
 void tcp_timer_arm(struct tcp_conn *conn, uint64_t at)
 {
 	if (at == TIME_NEVER)
 		return;
-	uint64_t tick = (at + US_PER_MS - 1) / US_PER_MS;
+	uint64_t tick = timer_tick(at);
 	if (wheel_timer_hung(&conn->timer) && conn->timer.when <= tick)
 		return;
 	wheel_set(&conn->tcp->wheel, &conn->timer, tick);
@@ -156,10 +163,21 @@ void tcp_timers(struct tcp *tcp, unsigned int budget, struct now now)
 	wheel_advance(&tcp->wheel, now_ms(now), budget, fire, &firing);
 }
 
+/* The tick of the earliest deadline. */
+static uint64_t meant(struct wheel_timer *timer)
+{
+	const struct tcp_conn *conn = CONTAINER_OF(timer, struct tcp_conn, timer);
+	uint64_t at = tcp_timer_keepalive_at(conn);
+	at = conn->life_at < at ? conn->life_at : at;
+	at = conn->rexmit_at < at ? conn->rexmit_at : at;
+	at = conn->delack_at < at ? conn->delack_at : at;
+	return at == TIME_NEVER ? UINT64_MAX : timer_tick(at);
+}
+
 uint64_t tcp_deadline(struct tcp *tcp)
 {
 	if (tcp->dirty != NULL)
 		return 0;
-	uint64_t tick = wheel_next(&tcp->wheel);
+	uint64_t tick = wheel_next_meant(&tcp->wheel, SETTLE_BUDGET, meant);
 	return tick == UINT64_MAX ? TIME_NEVER : tick * US_PER_MS;
 }

@@ -16,7 +16,8 @@
  *  3. Deadlines further away than 2^36 - 1 ticks are clamped to that.
  *
  * Lazy deadlines: an owner that is touched often stores its new deadline beside the timer and leaves the timer
- * where it is; when the old slot fires, it compares and adds itself again. A heartbeat is then one store.
+ * where it is; when the old slot fires, it compares and adds itself again. A heartbeat is then one store. Before a sleep,
+ * wheel_next_meant moves those that would end it early.
  */
 #ifndef MUSTER_WHEEL_H
 #define MUSTER_WHEEL_H
@@ -176,22 +177,62 @@ static inline unsigned int wheel_advance(struct wheel *w, uint64_t now, unsigned
 	return fired;
 }
 
-/* No timer fires before this tick: a lower bound to sleep until, or UINT64_MAX when there is none. */
-static inline uint64_t wheel_next(struct wheel *w)
+/* The used slot that is reached first, and the tick at which that is. False: none is used. */
+static inline bool wheel_first(const struct wheel *w, unsigned int *level, unsigned int *slot, uint64_t *tick)
 {
-	if (!wheel_head_empty(&w->ripe))
-		return w->now;
-	for (unsigned int level = 0; level < WHEEL_LEVELS; level++) {
-		unsigned int shift = level * WHEEL_BITS;
+	for (unsigned int l = 0; l < WHEEL_LEVELS; l++) {
+		unsigned int shift = l * WHEEL_BITS;
 		uint64_t base = w->now >> shift;
-		uint64_t map = w->used[level];
+		uint64_t map = w->used[l];
 		if (map == 0)
 			continue;
 		unsigned int digit = (unsigned int)base & 63;
 		uint64_t later = digit == 63 ? 0 : map & (UINT64_MAX << (digit + 1));
 		uint64_t ahead = later != 0 ? (uint64_t)__builtin_ctzll(later) - digit
 					    : 64 - digit + (uint64_t)__builtin_ctzll(map);
-		return (base + ahead) << shift;
+		*level = l;
+		*tick = (base + ahead) << shift;
+		*slot = (unsigned int)(base + ahead) & (WHEEL_SLOTS - 1);
+		return true;
+	}
+	return false;
+}
+
+/* No timer fires before this tick: a lower bound to sleep until, or UINT64_MAX when there is none. */
+static inline uint64_t wheel_next(const struct wheel *w)
+{
+	unsigned int level, slot;
+	uint64_t tick;
+	if (!wheel_head_empty(&w->ripe))
+		return w->now;
+	return wheel_first(w, &level, &slot, &tick) ? tick : UINT64_MAX;
+}
+
+/* The tick that the owner of a lazy timer now means; UINT64_MAX: none, the timer may be taken out. */
+typedef uint64_t wheel_means(struct wheel_timer *timer);
+
+/*
+ * The same for an owner of lazy timers that is about to sleep: timers of the first slots that mean a later slot are hung there, at most `budget`
+ * of them, so that the sleep does not end for nothing. It stops at the first timer that means what its slot says.
+ */
+static inline uint64_t wheel_next_meant(struct wheel *w, unsigned int budget, wheel_means *means)
+{
+	unsigned int level, slot;
+	uint64_t tick;
+	if (!wheel_head_empty(&w->ripe))
+		return w->now;
+	while (wheel_first(w, &level, &slot, &tick)) {
+		struct wheel_timer *head = &w->slot[level][slot], *t = head->next;
+		if (wheel_head_empty(head)) {
+			w->used[level] &= ~(1ull << slot);
+			continue;
+		}
+		uint64_t when = means(t);
+		if (budget-- == 0 || when >> (level * WHEEL_BITS) <= tick >> (level * WHEEL_BITS))
+			return tick;
+		wheel_remove(t);
+		if (when != UINT64_MAX)
+			wheel_add(w, t, when);
 	}
 	return UINT64_MAX;
 }

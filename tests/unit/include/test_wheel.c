@@ -14,6 +14,7 @@ struct item {
 	uint64_t when;
 	unsigned int fired;
 	uint64_t again; /* ticks after which the callback adds it again; 0: not */
+	uint64_t meant; /* of the lazy test: when it should fire; UINT64_MAX: never */
 };
 
 struct world {
@@ -151,5 +152,87 @@ Test(wheel, far_deadlines_are_clamped)
 	wheel_remove(&w->item[0].timer);
 	cr_expect(!wheel_timer_hung(&w->item[0].timer));
 	wheel_remove(&w->item[0].timer);
+	free(w);
+}
+
+/* ---- lazy timers: what each means moves on while it hangs where it was ---- */
+
+static uint64_t means(struct wheel_timer *timer)
+{
+	return CONTAINER_OF(timer, struct item, timer)->meant;
+}
+
+static void fire_lazy(struct wheel_timer *timer, void *arg)
+{
+	struct world *w = arg;
+	struct item *item = CONTAINER_OF(timer, struct item, timer);
+	if (item->meant > w->now) {
+		if (item->meant != UINT64_MAX)
+			wheel_add(&w->wheel, timer, item->meant);
+		return;
+	}
+	item->fired++;
+	item->meant = UINT64_MAX;
+}
+
+static uint64_t earliest_meant(const struct world *w)
+{
+	uint64_t min = UINT64_MAX;
+	for (unsigned int i = 0; i < TIMERS; i++)
+		min = w->item[i].meant < min ? w->item[i].meant : min;
+	return min;
+}
+
+/* A deadline that moved away is a store; one that comes closer hangs the timer anew. */
+static void mean(struct world *w, struct item *item, uint64_t when)
+{
+	item->meant = when;
+	if (when != UINT64_MAX && (!wheel_timer_hung(&item->timer) || item->timer.when > when))
+		wheel_set(&w->wheel, &item->timer, when);
+}
+
+static void run_lazy(uint64_t start, uint64_t seed, unsigned int bits)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	uint64_t random = seed;
+	w->now = start;
+	wheel_init(&w->wheel, start);
+	for (unsigned int i = 0; i < TIMERS; i++)
+		w->item[i].meant = UINT64_MAX;
+	for (int step = 0; step < 20000; step++) {
+		struct item *item = &w->item[next_random(&random) % TIMERS];
+		if (next_random(&random) % 4 != 0) {
+			mean(w, item, next_random(&random) % 3 == 0 ? UINT64_MAX : w->now + 1 + distance(&random, bits));
+			continue;
+		}
+		uint64_t next = wheel_next_meant(&w->wheel, (unsigned int)(next_random(&random) % 20), means), min = earliest_meant(w);
+		cr_assert(next <= (min > w->now ? min : w->now), "sleeps past a deadline: %lu, %lu", (unsigned long)next, (unsigned long)min);
+		w->now += distance(&random, next_random(&random) % 4 == 0 ? bits : 8);
+		wheel_advance(&w->wheel, w->now, UINT32_MAX, fire_lazy, w);
+		cr_assert(earliest_meant(w) > w->now, "late");
+	}
+	free(w);
+}
+
+Test(wheel, lazy_timers_like_the_naive_model)
+{
+	run_lazy(0, 5, 8);
+	run_lazy(12345, 6, 20);
+	run_lazy((1ull << 36) - 5000, 7, 14);
+}
+
+Test(wheel, a_sleep_does_not_end_for_a_deadline_that_moved_away)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	wheel_init(&w->wheel, 1000);
+	w->now = 1000;
+	for (unsigned int i = 0; i < 10; i++) {
+		mean(w, &w->item[i], 1050 + i);
+		w->item[i].meant = i == 0 ? UINT64_MAX : 9000;
+	}
+	cr_expect_leq(wheel_next(&w->wheel), 1059);
+	cr_expect_leq(wheel_next_meant(&w->wheel, 4, means), 1059, "no more than the budget is moved");
+	cr_expect_gt(wheel_next_meant(&w->wheel, 100, means), 8000);
+	cr_expect(!wheel_timer_hung(&w->item[0].timer), "means nothing any more");
 	free(w);
 }

@@ -67,6 +67,27 @@ Test(timer, acknowledgement_stops_the_timer)
 	peer_fini(&peer);
 }
 
+Test(timer, answered_data_ends_no_sleep)
+{
+	struct tcp_config cfg = peer_default_config();
+	cfg.keepalive_us = 60 * US_PER_S;
+	peer_init(&peer, &cfg);
+	peer_open(&peer);
+	cr_assert(tcp_send(peer.conn, "fine", 4));
+	peer_flush(&peer);
+	peer_expect(&peer, PSH_ACK, 1, 1, 4);
+	cr_expect_leq(tcp_deadline(peer.tcp), peer.now.us + 60 * US_PER_MS, "until then a retransmission may be due");
+	peer_in(&peer, ACK, 1, 5, 65535, "", 0, NULL);
+	/* the next slot of the wheel that holds a keepalive 60 s away begins some seconds earlier */
+	cr_expect_gt(tcp_deadline(peer.tcp), peer.now.us + 50 * US_PER_S, "only the keepalive is left");
+	cr_expect_leq(tcp_deadline(peer.tcp), peer.now.us + 60 * US_PER_S);
+	peer_wait(&peer, 59 * US_PER_S);
+	cr_expect_eq(peer.stats.tcp_keepalives, 0);
+	peer_wait(&peer, 2 * US_PER_S);
+	cr_expect_eq(peer.stats.tcp_keepalives, 1);
+	peer_fini(&peer);
+}
+
 /* RFC 5681, 3.2, and RFC 6582, 3.2: without SACK */
 Test(timer, three_duplicates_retransmit_before_the_time_out)
 {
