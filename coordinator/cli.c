@@ -100,6 +100,7 @@ void cli_help(FILE *out)
 {
 	fputs("usage: muster [--config FILE] [--set NAME=VALUE]... [--stats]\n"
 	      "       muster config --print|--check|--example [--config FILE] [--set NAME=VALUE]...\n"
+	      "       muster log VERB ...   tools for the log of a stopped server; see muster log --help\n"
 	      "       muster --help|--version\n"
 	      "\n"
 	      "A coordinator of Kafka consumer groups on DPDK.\n"

@@ -3,6 +3,7 @@
  *
  *   muster [--config FILE] [--set NAME=VALUE]... [--stats]       runs
  *   muster config --print|--check|--example [same options]      prints or checks the settings, starts nothing
+ *   muster log VERB ...                                         works on a stopped server's log (tool/tool.h, which reads the rest)
  *   muster --help | --version
  */
 #ifndef MUSTER_CLI_H

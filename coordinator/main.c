@@ -33,6 +33,7 @@
 #include "coordinator/log/store.h"
 #include "coordinator/node.h"
 #include "coordinator/output.h"
+#include "coordinator/tool/tool.h"
 
 #ifdef MUSTER_JEMALLOC
 #include <jemalloc/jemalloc.h>
@@ -465,6 +466,8 @@ static int check(const struct program *pr)
 
 int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "log") == 0)
+		return tool_main(argc - 1, argv + 1);
 	struct program *pr = calloc(1, sizeof(*pr));
 	char err[CONFIG_ERROR_MAX];
 	if (pr == NULL)
