@@ -17,8 +17,8 @@ class Groups(WireCase):
         for name, version, values in first:
             self.connect().request(name, version, **values)
 
-    def test_answers_come_in_order(self):
-        """B21: behind a parked join wait the later requests of that connection, and nobody else."""
+    def test_b21_answers_come_in_order(self):
+        """Behind a parked join wait the later requests of that connection, and nobody else."""
         a, = self.group_of(1, version=5)
         b = self.member(a.group, version=5)
         b.get_id()
@@ -37,8 +37,8 @@ class Groups(WireCase):
         self.assertEqual(b.connection.receive()["error"], ILLEGAL_GENERATION)
         self.assertEqual(b.connection.receive()["error"], NONE)
 
-    def test_commits_in_flight(self):
-        """B21: five commits at once, answered in order."""
+    def test_b21_commits_in_flight(self):
+        """Five commits at once, answered in order."""
         m, = self.group_of(1, version=5)
         for i in range(5):
             m.connection.send("OffsetCommit", 7, group=m.group, generation=m.generation, member=m.id,
@@ -112,8 +112,8 @@ class Groups(WireCase):
             self.assertEqual(self.connect().request(name, version, group="", generation=1, member="m")["error"], INVALID_GROUP_ID)
         self.assertEqual(self.connect().request("SyncGroup", 5, group="g", generation=1, member="m")["error"], INCONSISTENT_PROTOCOL)
 
-    def test_other_protocols_are_refused(self):
-        """B12: who shares no protocol with all members is kept out, and the group does not notice."""
+    def test_b12_other_protocols_are_refused(self):
+        """Who shares no protocol with all members is kept out, and the group does not notice."""
         a, = self.group_of(1, version=5, protocols=("range", "roundrobin"))
         b = self.member(a.group, version=5, protocols=("sticky",))
         b.send_join()
@@ -134,8 +134,8 @@ class Groups(WireCase):
         self.assertEqual(a.heartbeat(), NONE, "while the assignment is awaited")
         self.assertEqual(len((a if a.leader == a.id else b).members), 2)
 
-    def test_follower_waits_for_the_leader(self):
-        """B13: no fixed pause; it is answered when the leader's assignment is there."""
+    def test_b13_follower_waits_for_the_leader(self):
+        """No fixed pause; it is answered when the leader's assignment is there."""
         a, b = (self.member(g, version=5) for g in [fresh()] * 2)
         settle([a, b])
         for m in (a, b):
@@ -171,8 +171,7 @@ class Groups(WireCase):
         a.send_join()
         self.assertEqual([x["member"] for x in a.receive_join(5)["members"]], [a.id])
 
-    def test_leaving_completes_the_join_of_others(self):
-        """B08."""
+    def test_b08_leaving_completes_the_join_of_others(self):
         a, b = self.group_of(2, version=5)
         c = self.member(a.group, version=5)
         c.get_id()
@@ -208,8 +207,8 @@ class Groups(WireCase):
         a.send_join()
         self.assertEqual(len(a.receive_join(5)["members"]), 1)
 
-    def test_pending_id_expires(self):
-        """B04: an id that was handed out holds the group up for its session timeout at most."""
+    def test_b04_pending_id_expires(self):
+        """An id that was handed out holds the group up for its session timeout at most."""
         a, = self.group_of(1, version=5)
         b = self.member(a.group, version=5, session_ms=6000)
         b.get_id()
@@ -274,8 +273,8 @@ class Static(WireCase):
             self.assertEqual(again.sync()["assignment"], a.id.encode())
 
     @ours("a reference may fence the live member")
-    def test_abandoned_join_does_not_fence(self):
-        """B36: a join whose connection is gone is not executed after a newer one; the live member is never told 82."""
+    def test_b36_abandoned_join_does_not_fence(self):
+        """A join whose connection is gone is not executed after a newer one; the live member is never told 82."""
         a = self.member(fresh(), version=5, instance="i-a")
         settle([a])
         for _ in range(30):
@@ -289,8 +288,8 @@ class Static(WireCase):
             self.assertEqual(live.sync()["error"], NONE)
             self.assertEqual(live.heartbeat(), NONE)
 
-    def test_two_unknown_joins(self):
-        """B31: the second takes the instance over, the first is told."""
+    def test_b31_two_unknown_joins(self):
+        """The second takes the instance over, the first is told."""
         holder, = self.group_of(1, version=5)
         x = self.member(holder.group, version=5, instance="i")
         x.send_join()

@@ -73,8 +73,8 @@ class Limits(WireCase):
             except (OSError, Closed, TimeoutError):
                 self.assertLess(time.monotonic(), end, "no place became free")
 
-    def test_group_size(self):
-        """B24: ids may be handed out beyond the limit, places not."""
+    def test_b24_group_size(self):
+        """Ids may be handed out beyond the limit, places not."""
         group = fresh()
         members = [self.member(group, version=5) for _ in range(GROUP + 1)]
         for m in members:

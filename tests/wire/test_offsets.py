@@ -26,8 +26,8 @@ class Offsets(WireCase):
         answer = self.c.request("OffsetFetch", version, group=group, topics=[{"name": TOPIC, "partitions": list(partitions)}])
         return [p["offset"] for p in answer["topics"][0]["partitions"]]
 
-    def test_nothing_is_left_out(self):
-        """B41: what has no offset is there, with -1, no metadata and no error."""
+    def test_b41_nothing_is_left_out(self):
+        """What has no offset is there, with -1, no metadata and no error."""
         group = fresh()
         self.assertEqual(self.commit(group, [(0, 5)]), [(0, NONE)])
         answer = self.c.request("OffsetFetch", 8, groups=[{"group": group, "topics": [{"name": TOPIC, "partitions": [0, 1]}]}])
@@ -67,8 +67,8 @@ class Offsets(WireCase):
         got = {(t["name"], p["index"]): p["error"] for t in answer["topics"] for p in t["partitions"]}
         self.assertEqual(got, {("no-such-topic", 0): UNKNOWN_TOPIC, (TOPIC, 0): NONE, (TOPIC, 99): UNKNOWN_TOPIC, (TOPIC, -1): UNKNOWN_TOPIC})
 
-    def test_by_topic_id(self):
-        """Version 10 names topics by id. B50: no id, or an unknown one, is 100 per partition."""
+    def test_b50_by_topic_id(self):
+        """Version 10 names topics by id: no id, or an unknown one, is 100 per partition."""
         group = fresh()
         answer = self.c.request("OffsetCommit", 10, group=group, topics=commit_topics([(2, 77)], topic_id=self.topic_id)
                                 + commit_topics([(0, 1)], topic_id=bytes(16)) + commit_topics([(0, 1)], topic_id=b"\x55" * 16))
@@ -96,12 +96,11 @@ class Offsets(WireCase):
         self.assertEqual(self.commit(fresh(), [(0, 1)], version=8, generation=1, member="m"), [(0, ILLEGAL_GENERATION)])
         self.assertEqual(self.commit(fresh(), [(0, 1)], version=9, generation=1, member="m"), [(0, 69)])
 
-    def test_instance_without_membership(self):
-        """B37."""
+    def test_b37_instance_without_membership(self):
         self.assertEqual(self.commit(fresh(), [(0, 1)], instance="i1"), [(0, NONE)])
 
-    def test_during_a_rebalance(self):
-        """B20: accepted while members gather, 27 while the assignment is awaited, 22 with the old generation afterwards."""
+    def test_b20_during_a_rebalance(self):
+        """Accepted while members gather, 27 while the assignment is awaited, 22 with the old generation afterwards."""
         a, b = self.group_of(2, version=5)
         b.protocols = ("range", "roundrobin")
         b.send_join()
@@ -115,8 +114,8 @@ class Offsets(WireCase):
         self.assertEqual(self.commit(a.group, [(0, 2)], generation=old, member=a.id), [(0, ILLEGAL_GENERATION)])
         self.assertEqual(self.offsets(a.group, partitions=[0]), [1])
 
-    def test_long_metadata(self):
-        """B44: the one partition fails, the others do not."""
+    def test_b44_long_metadata(self):
+        """The one partition fails, the others do not."""
         group = fresh()
         answer = self.c.request("OffsetCommit", 8, group=group, topics=[{"name": TOPIC, "partitions": [
             {"index": 0, "offset": 1, "metadata": "x" * 10}, {"index": 1, "offset": 1, "metadata": "x" * 5000}]}])

@@ -36,8 +36,8 @@ class Sockets(WireCase):
                     self.assertClosed(ghost.connection, "nothing is left to say")
 
     @ours("a reference keeps the ghosts for 300 s")
-    def test_many_ghosts(self):
-        """B01: joins that are tried again and again leave nothing behind."""
+    def test_b01_many_ghosts(self):
+        """Joins that are tried again and again leave nothing behind."""
         m = self.group_of(1, version=3)[0]
         for i in range(30):
             ghost = self.member(m.group, version=2)
@@ -68,8 +68,8 @@ class Sockets(WireCase):
             self.assertEqual(again.id, b.id)
 
     @ours("a reference leaves the older one hanging")
-    def test_older_parked_join_is_answered(self):
-        """B16: the same member parks twice; the older request is superseded, not left hanging, and the generation rises once."""
+    def test_b16_older_parked_join_is_answered(self):
+        """The same member parks twice; the older request is superseded, not left hanging, and the generation rises once."""
         a, b = self.group_of(2, version=5)
         b.protocols = ("range", "roundrobin")
         b.send_join()

@@ -40,8 +40,8 @@ class Versions(WireCase):
             self.assertEqual(answer["error"], NONE)
             self.assertIn(18, [a["key"] for a in answer["apis"]])
 
-    def test_api_versions_beyond_is_answered_as_version_0(self):
-        """B82: the newest clients ask with version 5 first and go on with 4 on the same connection."""
+    def test_b82_api_versions_beyond_is_answered_as_version_0(self):
+        """The newest clients ask with version 5 first and go on with 4 on the same connection."""
         for v in (5, 6, 127, 32767):
             c = self.connect()
             c.send_raw(frame(struct.pack(">hhih", 18, v, 7, 1) + b"c\0" + b"\x02a\x02b\0"))
@@ -67,8 +67,8 @@ class Versions(WireCase):
             c = self.connect()
             self.assertEqual(c.request("ApiVersions", 3, software=name)["error"], error, name)
 
-    def test_lowest_versions_are_zero(self):
-        """B83: old clients look for exactly these."""
+    def test_b83_lowest_versions_are_zero(self):
+        """Old clients look for exactly these."""
         advertised = self.advertised()
         for name in ("Produce", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "FindCoordinator", "Metadata"):
             self.assertEqual(advertised[name][0], 0, name)
@@ -132,8 +132,8 @@ class Versions(WireCase):
                 every = self.connect().request("Metadata", v, topics=None)
                 self.assertIn(TOPIC, [t["name"] for t in every["topics"]])
 
-    def test_coordinator_stands_in_metadata(self):
-        """B80: clients refuse a coordinator that Metadata does not list."""
+    def test_b80_coordinator_stands_in_metadata(self):
+        """Clients refuse a coordinator that Metadata does not list."""
         nodes = {(n["id"], n["host"], n["port"]) for n in self.connect().request("Metadata", 9, topics=[])["nodes"]}
         keys = [fresh() for _ in range(40)]
         for c in self.connect().request("FindCoordinator", 4, keys=keys)["coordinators"]:

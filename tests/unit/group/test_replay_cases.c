@@ -1,4 +1,4 @@
-/* test_replay_cases.c - public bug reports replayed as sequences; the names are those of the reports' list in the project's notes. */
+/* test_replay_cases.c - public bug reports replayed as sequences, by their number: joining, syncing, heartbeats (B01 to B24). */
 #include <criterion/criterion.h>
 
 #include "rig.h"
@@ -240,6 +240,38 @@ Test(cases, b16_one_generation_per_join_phase)
 	cr_expect_eq(z->generation, 2);
 }
 
+Test(cases, b18_heartbeat_by_state)
+{
+	struct call *c[2];
+	cr_expect_eq(rig_heartbeat(r, "nobody", NULL, 1)->error, 25);
+	rig_stable(r, c, 2);
+	cr_expect_eq(rig_heartbeat(r, c[0]->id, NULL, 1)->error, 0);
+	cr_expect_eq(rig_heartbeat(r, c[0]->id, NULL, 2)->error, 22);
+	struct call *m3 = rig_join_twice(r, 10000, 60000, "range");
+	for (int i = 0; i < 5; i++) { /* 27, and the session starts anew each time */
+		rig_pass(r, 9000);
+		for (int m = 0; m < 2; m++)
+			cr_assert_eq(rig_heartbeat(r, c[m]->id, NULL, 1)->error, 27);
+	}
+	for (int m = 0; m < 2; m++)
+		rig_join(r, 9, c[m]->id, NULL, 10000, 60000, "range");
+	cr_assert_eq(m3->error, 0);
+	for (int i = 0; i < 3; i++) { /* the assignment is awaited: 0, and the session starts anew as well */
+		cr_assert_str_eq(rig_state(r), "CompletingRebalance");
+		rig_pass(r, 9000);
+		for (int m = 0; m < 2; m++)
+			cr_assert_eq(rig_heartbeat(r, c[m]->id, NULL, 2)->error, 0);
+		cr_assert_eq(rig_heartbeat(r, m3->id, NULL, 2)->error, 0);
+	}
+	char all[3 * RIG_TEXT];
+	snprintf(all, sizeof(all), "%s,%s,%s", c[0]->id, c[1]->id, m3->id);
+	rig_leave_many(r, "g", all);
+	cr_assert_str_eq(rig_state(r), "Empty");
+	cr_expect_eq(rig_heartbeat(r, c[0]->id, NULL, 3)->error, 25);
+	shard_stop(r->shard, r->now);
+	cr_expect_eq(rig_heartbeat(r, c[0]->id, NULL, 3)->error, 15);
+}
+
 Test(cases, b24_group_max_size)
 {
 	r->settings.group_max_size = 2;
@@ -277,102 +309,4 @@ Test(cases, b24_limit_lowered_before_a_reload)
 	cr_expect_eq(j[0]->error, 0);
 	cr_expect_eq(j[1]->error, 0);
 	cr_expect_eq(rig_group(r)->generation, 2);
-}
-
-Test(cases, b30_static_rejoin_while_completing)
-{
-	struct call *a = rig_join(r, 5, "", "a", 10000, 60000, "range");
-	struct call *b = rig_join(r, 5, "", "b", 10000, 60000, "range");
-	rig_pass(r, 6000);
-	cr_assert_str_eq(a->leader, a->id);
-	struct call *sync = rig_sync(r, 3, a->id, "a", 1, "");
-	rig_settle(r);
-	rig_join(r, 9, a->id, "a", 10000, 60000, "range");
-	rig_join(r, 9, b->id, "b", 10000, 60000, "range");
-	cr_expect_eq(sync->error, 0);
-	cr_assert_str_eq(rig_state(r), "CompletingRebalance");
-	struct call *old = rig_sync(r, 3, b->id, "b", 2, "");
-	struct call *n = rig_join(r, 5, "", "b", 10000, 60000, "range");
-	cr_expect_eq(old->error, 82);
-	cr_expect(!n->answered);
-	cr_expect_str_eq(rig_state(r), "PreparingRebalance");
-	char list[512];
-	snprintf(list, sizeof(list), "%s=A,%s=B", a->id, b->id);
-	cr_expect_eq(rig_sync(r, 3, a->id, "a", 2, list)->error, 27);
-	rig_join(r, 5, a->id, "a", 10000, 60000, "range");
-	cr_expect_eq(n->error, 0);
-	cr_expect_eq(n->generation, 3);
-}
-
-Test(cases, b31_two_unknown_joins_of_one_instance)
-{
-	struct call *x = rig_join(r, 5, "", "a", 10000, 60000, "range");
-	struct call *y = rig_join(r, 5, "", "a", 10000, 60000, "range");
-	cr_expect_eq(x->error, 82);
-	cr_expect_eq(strncmp(x->id, "a-", 2), 0); /* the id that x would have had */
-	cr_expect(!y->answered);
-	cr_expect_eq(rig_group(r)->members_len, 1);
-	rig_pass(r, 6000);
-	cr_expect_eq(y->error, 0);
-	cr_expect_str_neq(y->id, x->id);
-	cr_expect_eq(rig_heartbeat(r, y->id, "a", 1)->error, 0);
-}
-
-Test(cases, b33_new_id_of_a_static_member_survives_a_failover)
-{
-	struct call *a = rig_join(r, 5, "", "a", 10000, 60000, "range");
-	rig_pass(r, 3000);
-	rig_sync(r, 3, a->id, "a", 1, "");
-	rig_settle(r);
-	struct call *n = rig_join(r, 5, "", "a", 10000, 60000, "range");
-	rig_settle(r);
-	cr_assert_eq(n->error, 0);
-	rig_reload(r);
-	cr_expect_eq(rig_heartbeat(r, n->id, "a", 1)->error, 0);
-	cr_expect_eq(rig_heartbeat(r, a->id, "a", 1)->error, 82);
-}
-
-Test(cases, b36_abandoned_static_join)
-{
-	struct call *a = rig_join(r, 9, "", "a", 10000, 60000, "range");
-	rig_pass(r, 3000);
-	rig_sync(r, 3, a->id, "a", 1, "");
-	rig_settle(r);
-	struct call *x = rig_join(r, 9, "", "a", 10000, 60000, "other,range");
-	rig_log_hold(r, true);
-	struct call *dead = rig_join(r, 9, "", "a", 10000, 60000, "range");
-	if (!dead->answered)
-		rig_drop(dead);
-	struct call *live = rig_join(r, 9, "", "a", 10000, 60000, "range");
-	rig_log_hold(r, false);
-	rig_pass(r, 1);
-	cr_expect_eq(live->error, 0); /* never 82 for the one that is still there */
-	cr_expect(x->answered);
-	cr_expect_eq(rig_group(r)->members_len, 1);
-}
-
-Test(cases, b37_commit_of_an_instance_without_membership)
-{
-	struct call *k = rig_commit(r, 7, "", "i1", -1, "t:0=11");
-	rig_settle(r);
-	cr_expect_eq(k->error, 0);
-	k = rig_commit(r, 7, "", "i1", -1, "t:0=12");
-	rig_settle(r);
-	cr_expect_eq(k->error, 0);
-	cr_expect_eq(rig_offset(r, "t", 0), 12);
-}
-
-Test(cases, b44_metadata_too_long_spoils_only_its_partition)
-{
-	static char list[6000];
-	strcpy(list, "t:0=1/ok,t:1=2/");
-	memset(list + strlen(list), 'x', 5000);
-	struct call *k = rig_commit(r, 8, "", NULL, -1, list);
-	rig_settle(r);
-	cr_expect_eq(k->codes[0], 0);
-	cr_expect_eq(k->codes[1], 12);
-	cr_expect_eq(rig_offset(r, "t", 1), -999);
-	k = rig_commit(r, 8, "", NULL, -1, "t:1=3/short");
-	rig_settle(r);
-	cr_expect_eq(rig_offset(r, "t", 1), 3);
 }

@@ -120,7 +120,7 @@ static void check_fetch_error(int16_t version)
 	}
 }
 
-Test(broken_log, fetches_behind_a_commit)
+Test(broken_log, b40_error_of_the_group_in_every_version)
 {
 	commit("g", 41);
 	log_hold();
