@@ -143,6 +143,12 @@ struct shard_member {
 void shard_member_each(struct shard *shard, struct bytes group_id, void (*visit)(void *arg, const struct shard_member *member), void *arg);
 
 /*
+ * The key and the value of the group as one record of Kafka's own format (GroupMetadata version 3), whatever form the log holds it in (group/record.h),
+ * for tools that know only that. Writers without room count what is needed. False: there is no such group.
+ */
+bool shard_group_export(struct shard *shard, struct bytes group_id, struct writer *key, struct writer *value);
+
+/*
  * Appends the tombstones of an Empty group and its offsets. 0, or 24 (null id), 69 (unknown), 68 (has members), or what the log said.
  * Whoever answers waits until the shard is durable up to here.
  */

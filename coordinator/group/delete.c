@@ -40,6 +40,8 @@ void writes_each_of_group(const struct shard *shard, struct bytes group_id,
 static void delete_exists(void *arg, const struct record_key *key, bool tombstone)
 {
 	bool *exists = arg;
+	if (key->kind == RECORD_PART) /* nothing by itself */
+		return;
 	if (!tombstone)
 		*exists = true;
 	else if (key->kind == RECORD_GROUP)

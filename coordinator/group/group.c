@@ -173,6 +173,16 @@ static void group_encode(struct writer *w, const struct group *group, const stru
 	}
 }
 
+bool shard_group_export(struct shard *shard, struct bytes group_id, struct writer *key, struct writer *value)
+{
+	const struct group *group = group_find(shard, group_id);
+	if (group == NULL)
+		return false;
+	record_group_key(key, group_id);
+	group_encode(value, group, NULL, group->state_ms);
+	return true;
+}
+
 struct write *group_write_new(struct group *group, const struct bytes *assignments, size_t extra, struct now now)
 {
 	int64_t state_ms = group->state == GROUP_EMPTY ? group->state_ms : now.wall_ms;

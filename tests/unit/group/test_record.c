@@ -209,3 +209,59 @@ Test(record, hostile_values)
 	cr_expect(!record_key_decode(&k, BYTES_LITERAL("\0\2\377\377")));
 	cr_expect(!record_key_decode(&k, BYTES_LITERAL("\0\2\0\5abc")));
 }
+
+/* A group in parts, byte for byte. */
+Test(record, header_of_a_group_in_parts)
+{
+	static const uint8_t bytes[] = {0,    4,    9,    'c', 'o', 'n', 's', 'u', 'm', 'e', 'r', 0, 0, 0, 7, 6, 'r', 'a', 'n', 'g', 'e', 3, 'm', '1',
+					0,    0,    1,    0x8b, 0xcf, 0xe5, 0x68, 0x7b, 1, 1, 0x81, 0x9a, 1, 13, 1, 0, 0, 0, 0, 0, 0, 0, 9,
+					0,    0,    0x27, 0x10};
+	uint8_t buf[128];
+	struct writer w = writer_of(buf, sizeof(buf));
+	struct record_group in = {.protocol_type = BYTES_LITERAL("consumer"), .generation = 7, .protocol = BYTES_LITERAL("range"),
+				  .leader = BYTES_LITERAL("m1"), .state_ms = 1700000000123, .parts = {.edition = 9, .members = 10000, .slot = 1}}, out;
+	record_group_value(&w, &in);
+	cr_assert_eq(writer_len(&w), sizeof(bytes));
+	cr_expect_arr_eq(buf, bytes, sizeof(bytes));
+	cr_assert(record_group_decode(&out, bytes_of(buf, sizeof(bytes))));
+	cr_expect_eq(out.members_len, 0);
+	cr_expect_eq(out.parts.edition, 9);
+	cr_expect_eq(out.parts.members, 10000);
+	cr_expect_eq(out.parts.slot, 1);
+	SAME(out.leader, in.leader);
+	for (size_t n = 0; n < sizeof(bytes); n++)
+		cr_expect(!record_group_decode(&out, bytes_of(buf, n)));
+	buf[38] = 2; /* there are two slots */
+	cr_expect(!record_group_decode(&out, bytes_of(buf, sizeof(bytes))));
+}
+
+Test(record, part_round_trip_and_truncations)
+{
+	uint8_t buf[256];
+	struct writer w = writer_of(buf, sizeof(buf));
+	struct record_part in = {.edition = 5, .generation = 3, .member = {BYTES_NULL, BYTES_LITERAL("inst"), BYTES_LITERAL("c"), BYTES_LITERAL("/1.2.3.4"),
+									   60000, 10000, BYTES_LITERAL("sub"), BYTES_LITERAL("as")}}, out;
+	struct record_key key;
+	record_part_key(&w, BYTES_LITERAL("g"), 1, BYTES_LITERAL("m1"));
+	cr_assert(record_key_decode(&key, bytes_of(buf, writer_len(&w))));
+	cr_expect_eq(key.kind, RECORD_PART);
+	cr_expect_eq(key.slot, 1);
+	SAME(key.group, BYTES_LITERAL("g"));
+	SAME(key.member, BYTES_LITERAL("m1"));
+	for (size_t n = 0; n < writer_len(&w); n++)
+		cr_expect(!record_key_decode(&key, bytes_of(buf, n)));
+	w = writer_of(buf, sizeof(buf));
+	record_part_value(&w, &in);
+	size_t len = writer_len(&w);
+	cr_assert(record_part_decode(&out, bytes_of(buf, len)));
+	cr_expect_eq(out.edition, 5);
+	cr_expect_eq(out.generation, 3);
+	SAME(out.member.instance_id, in.member.instance_id);
+	SAME(out.member.subscription, in.member.subscription);
+	SAME(out.member.assignment, in.member.assignment);
+	cr_expect_eq(out.member.session_timeout_ms, 10000);
+	for (size_t n = 0; n < len; n++)
+		cr_expect(!record_part_decode(&out, bytes_of(buf, n)));
+	buf[1] = 1; /* of a later version */
+	cr_expect(!record_part_decode(&out, bytes_of(buf, len)));
+}

@@ -199,3 +199,17 @@ Test(replay, total)
 	cr_expect_gt(r->stats.log_replay_bad, 100);
 	cr_expect_gt(r->stats.group_rebalances, 100);
 }
+
+/* What the tools take out is what Kafka would have written. */
+Test(replay, export_of_a_group)
+{
+	struct call *c[3];
+	uint8_t key_buf[64], value_buf[1024];
+	rig_stable(r, c, 3);
+	struct writer key = writer_of(key_buf, sizeof(key_buf)), value = writer_of(value_buf, sizeof(value_buf));
+	cr_assert(shard_group_export(r->shard, BYTES_LITERAL("g"), &key, &value));
+	struct log_entry last = rig_log_entry(r, rig_log_records(r) - 1);
+	cr_expect(bytes_equal(bytes_of(key_buf, writer_len(&key)), last.key));
+	cr_expect(bytes_equal(bytes_of(value_buf, writer_len(&value)), last.value));
+	cr_expect(!shard_group_export(r->shard, BYTES_LITERAL("other"), &key, &value));
+}
