@@ -148,6 +148,7 @@ static void dataplane_config_of(const struct config *cfg, struct dataplane_confi
 		.workers = (unsigned int)cfg->workers,
 		.cpu = (int)cfg->cpu,
 		.idle = (enum idle_policy)cfg->idle_policy,
+		.stall_limit_us = (uint64_t)cfg->worker_stall_limit_ms * US_PER_MS,
 		.huge_pages = cfg->huge_pages,
 		.rx_descriptors = (unsigned int)cfg->rx_descriptors,
 		.tx_descriptors = (unsigned int)cfg->tx_descriptors,

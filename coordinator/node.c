@@ -6,6 +6,7 @@
  * heartbeat: that only moves a deadline further away. So a round without due work costs two compares, and a steady heartbeat load never
  * ticks a shard.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "coordinator/node.h"
@@ -209,6 +210,20 @@ static void node_eof(void *session, struct now now)
 	node_look_at_all(node);
 }
 
+static void node_stalled(void *service, uint64_t lost_us, struct now now)
+{
+	struct node *node = service;
+	uint64_t until = now.us;
+	char line[128];
+	for (unsigned int i = 0; i < node->shards_len; i++)
+		until = shard_stalled(node->shards[i], lost_us, now);
+	if (node->cfg.journal == NULL)
+		return;
+	snprintf(line, sizeof(line), "event=worker-stood-still lost_ms=%llu held_ms=%llu", (unsigned long long)(lost_us / US_PER_MS),
+		 (unsigned long long)((until - now.us) / US_PER_MS));
+	node->cfg.journal(node->cfg.journal_arg, line);
+}
+
 static void node_drained(void *session, struct now now)
 {
 	session_drained(session, now);
@@ -238,5 +253,6 @@ const struct service_ops node_service_ops = {
 	.drained = node_drained,
 	.closed = node_closed,
 	.tick = node_tick,
+	.stalled = node_stalled,
 	.stop = node_stop,
 };

@@ -11,6 +11,13 @@ static uint64_t purgatory_tick(uint64_t us)
 void purgatory_init(struct purgatory *p, struct now now)
 {
 	wheel_init(&p->wheel, now_ms(now));
+	p->held_us = p->held = 0;
+}
+
+void purgatory_hold(struct purgatory *p, uint64_t until)
+{
+	if (until > p->held_us)
+		p->held_us = until;
 }
 
 static void purgatory_unlink(struct purgatory_op *op)
@@ -102,9 +109,14 @@ static void purgatory_fire(struct wheel_timer *timer, void *arg)
 	const struct purgatory_clock *clock = arg;
 	struct purgatory_op *op = CONTAINER_OF(timer, struct purgatory_op, timer);
 	const struct purgatory_kind *kind = op->kind;
+	uint64_t due = op->deadline;
 
-	if (op->deadline > clock->now.us) {
-		wheel_add(&clock->p->wheel, timer, purgatory_tick(op->deadline));
+	if (unlikely(kind->patient && due <= clock->now.us && clock->p->held_us > clock->now.us)) {
+		due = clock->p->held_us;
+		clock->p->held++;
+	}
+	if (due > clock->now.us) {
+		wheel_add(&clock->p->wheel, timer, purgatory_tick(due));
 		return;
 	}
 	purgatory_unlink(op);

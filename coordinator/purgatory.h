@@ -16,6 +16,7 @@
  *  3. on_expire runs after on_complete and only when the deadline completed it; it may free what embeds the operation.
  *  4. Postponing is a store (lazy deadline): the timer stays where it hangs and re-files itself when it fires too early.
  *  5. No operation expires before its deadline. Deadlines are microseconds, the wheel ticks in milliseconds, rounded up.
+ *  6. While the purgatory is held, no operation of a patient kind expires; it still completes by events.
  */
 #ifndef MUSTER_PURGATORY_H
 #define MUSTER_PURGATORY_H
@@ -31,6 +32,7 @@ struct purgatory_kind {
 	bool (*try_complete)(struct purgatory_op *op);
 	void (*on_complete)(struct purgatory_op *op, struct now now); /* may be NULL */
 	void (*on_expire)(struct purgatory_op *op, struct now now);   /* may be NULL */
+	bool patient; /* its deadline says that somebody is gone, who may only not have been heard yet (purgatory_hold) */
 };
 
 /* A key under which operations are watched. All zero: none. */
@@ -49,6 +51,8 @@ struct purgatory_op {
 
 struct purgatory {
 	struct wheel wheel; /* tick: 1 ms */
+	uint64_t held_us;   /* patient kinds do not expire before */
+	uint64_t held;	    /* expiries put off; whoever counts them sets it back */
 };
 
 void purgatory_init(struct purgatory *p, struct now now);
@@ -79,6 +83,9 @@ static inline void purgatory_postpone(struct purgatory *p, struct purgatory_op *
 	if (unlikely(deadline < op->timer.when * US_PER_MS - (US_PER_MS - 1)))
 		purgatory_rehang(p, op);
 }
+
+/* Nothing patient expires before `until`, microseconds; an earlier hold that lasts longer stays. */
+void purgatory_hold(struct purgatory *p, uint64_t until);
 
 /* Expires what is due, looking at no more than `budget` timers. Returns how many expired. */
 unsigned int purgatory_advance(struct purgatory *p, unsigned int budget, struct now now);

@@ -3,6 +3,10 @@
  */
 #include "coordinator/group/group.h"
 
+/* Of the peers' TCP: the pause before a SYN is sent again (RFC 6298, 2.1), and the longest pause (Linux' TCP_RTO_MAX). */
+#define RETRANSMIT_FIRST_US US_PER_S
+#define RETRANSMIT_PAUSE_MAX_US (120ull * US_PER_S)
+
 struct shard *shard_new(unsigned int number, struct log *log, const struct group_settings *settings, struct stats *stats,
 			const uint64_t random[2], struct now now)
 {
@@ -107,8 +111,17 @@ uint64_t shard_tick(struct shard *shard, unsigned int budget, struct now now)
 		shard_run_barriers(shard, error, now);
 	expiry_arm(shard, now);
 	purgatory_advance(&shard->purgatory, budget, now);
+	shard->stats->group_expiries_held += shard->purgatory.held;
+	shard->purgatory.held = 0;
 	/* something is on its way: look again in the next round, the log says in its own wish when to wake up for it */
 	return shard->writes.first != NULL ? now.us : purgatory_next(&shard->purgatory);
+}
+
+uint64_t shard_stalled(struct shard *shard, uint64_t lost_us, struct now now)
+{
+	uint64_t again = lost_us < RETRANSMIT_PAUSE_MAX_US ? lost_us : RETRANSMIT_PAUSE_MAX_US;
+	purgatory_hold(&shard->purgatory, now.us + again + RETRANSMIT_FIRST_US);
+	return shard->purgatory.held_us;
 }
 
 uint64_t shard_appended(const struct shard *shard)

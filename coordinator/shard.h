@@ -43,6 +43,14 @@ void shard_free(struct shard *shard);
 /* Fires due timers (at most `budget`) and completes what became durable. Returns the microsecond of the next wish, as service_ops.tick. */
 uint64_t shard_tick(struct shard *shard, unsigned int budget, struct now now);
 
+/*
+ * The worker stood still for `lost_us`, which now.us does not count (muster/time.h). Nobody is declared dead (session, handed-out id, join and sync
+ * phase) until everybody has had the time to be heard. A peer whose segment was lost in the full queue of a host that did not read sends it again
+ * with growing pauses: the next one begins no later than the standstill was long, RFC 6298's doubling being so, plus the second of a first SYN; and
+ * no pause is longer than two minutes. Returns until when, microseconds.
+ */
+uint64_t shard_stalled(struct shard *shard, uint64_t lost_us, struct now now);
+
 /* Requests of the group protocol. group-level validation (empty ids, session timeout range) happens inside. */
 void shard_join_group(struct shard *shard, struct request *rq, const struct join_group_request *in, struct now now);
 void shard_sync_group(struct shard *shard, struct request *rq, const struct sync_group_request *in, struct now now);

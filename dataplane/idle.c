@@ -76,12 +76,12 @@ bool idle_after_round(struct idle *idle, bool worked, struct now now)
 	return false;
 }
 
-void idle_sleep(struct idle *idle, uint64_t until_us, struct now now)
+uint64_t idle_sleep(struct idle *idle, uint64_t until_us, struct now now)
 {
 	bool use_rx = idle->rx.fd >= 0 && idle->false_alarms < FALSE_ALARMS_MAX;
 	uint64_t limit = use_rx && idle->rx.level ? SLEEP_MAX_US : POLL_MAX_US, us = until_us - now.us;
 	if (until_us <= now.us)
-		return;
+		return 0;
 	us = us < limit ? us : limit;
 	struct timespec timeout = {(time_t)(us / US_PER_S), (long)(us % US_PER_S) * 1000};
 	struct pollfd fds[2] = {{.fd = idle->wake_fd, .events = POLLIN}, {.fd = use_rx ? idle->rx.fd : -1, .events = POLLIN}};
@@ -96,6 +96,7 @@ void idle_sleep(struct idle *idle, uint64_t until_us, struct now now)
 		eventfd_t value;
 		eventfd_read(idle->wake_fd, &value);
 	}
+	return us;
 }
 
 void idle_wake(const struct idle *idle)

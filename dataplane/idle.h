@@ -28,7 +28,7 @@ bool idle_after_round(struct idle *idle, bool worked, struct now now);
  * Sleeps until the monotonic microsecond `until`, frames wait, or idle_wake; at most a bounded time. Wakes early now
  * and then.
  */
-void idle_sleep(struct idle *idle, uint64_t until_us, struct now now);
+uint64_t idle_sleep(struct idle *idle, uint64_t until_us, struct now now);
 
 /* Ends a sleep of the worker. Async-signal-safe, from any thread. */
 void idle_wake(const struct idle *idle);

@@ -143,13 +143,19 @@ static uint64_t next_deadline(struct worker *w)
 
 static void read_clock(struct worker *w)
 {
-	uint64_t us = monotonic_us(), gap = us - w->now.us;
-	if (!w->slept && gap > w->stats.worker_late_us_max)
-		w->stats.worker_late_us_max = gap;
-	w->slept = false;
-	if (us / US_PER_MS != w->now.us / US_PER_MS) /* finer than the coarse clock ticks */
+	uint64_t lost = pace_step(&w->pace, monotonic_us(), w->rest_us), us = w->pace.raw_us - w->pace.lost_us;
+	if (w->pace.late_us > w->stats.worker_late_us_max)
+		w->stats.worker_late_us_max = w->pace.late_us;
+	w->rest_us = 0;
+	if (us / US_PER_MS != w->now.us / US_PER_MS || lost > 0) /* finer than the coarse clock ticks */
 		w->now.wall_ms = wall_ms();
 	w->now.us = us;
+	if (likely(lost == 0))
+		return;
+	w->stats.worker_stalls++;
+	w->stats.worker_lost_us += lost;
+	if (w->ops->stalled != NULL)
+		w->ops->stalled(w->service, lost, w->now);
 }
 
 void worker_run(struct worker *w)
@@ -169,8 +175,7 @@ void worker_run(struct worker *w)
 		if (deadline <= w->now.us)
 			continue;
 		w->stats.worker_sleeps++;
-		w->slept = true;
-		idle_sleep(&w->idle, deadline, w->now);
+		w->rest_us = idle_sleep(&w->idle, deadline, w->now);
 	}
 }
 
@@ -236,6 +241,7 @@ bool worker_init(struct worker *w, unsigned int index, const struct dataplane_co
 		.stopping = stopping,
 		.cfg = cfg,
 		.index = index,
+		.pace = {.limit_us = cfg->stall_limit_us},
 		.pool = pool,
 		.idle = {.wake_fd = -1},
 	};

@@ -55,7 +55,8 @@ struct worker {
 	struct idle idle;
 	struct inject *inject;
 	struct rte_mempool *pool;
-	bool slept; /* before this round */
+	uint64_t rest_us; /* the sleep before this round was meant to be no longer */
+	struct pace pace;
 
 	struct tx tx;
 	struct stats stats;

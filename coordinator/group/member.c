@@ -352,7 +352,7 @@ static void member_expired(struct purgatory_op *op, struct now now)
 		rebalance_after_removal(group, JOURNAL_MEMBER_EXPIRED, now);
 }
 
-static const struct purgatory_kind member_session = {"session", NULL, NULL, member_expired};
+static const struct purgatory_kind member_session = {"session", NULL, NULL, member_expired, true};
 
 static void member_session_until(struct member *m, uint64_t deadline, struct now now)
 {

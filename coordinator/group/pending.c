@@ -27,7 +27,7 @@ static void pending_expired(struct purgatory_op *op, struct now now)
 	rebalance_after_expiry(group, now);
 }
 
-static const struct purgatory_kind pending_session = {"pending id", NULL, NULL, pending_expired};
+static const struct purgatory_kind pending_session = {"pending id", NULL, NULL, pending_expired, true};
 
 struct pending *pending_add(struct group *group, struct bytes id, int32_t session_timeout_ms, struct now now)
 {

@@ -166,9 +166,9 @@ static void rebalance_sync_expired(struct purgatory_op *op, struct now now)
 	rebalance_prepare(group, JOURNAL_SYNC_TIMEOUT, NULL, now);
 }
 
-static const struct purgatory_kind rebalance_join = {"join", rebalance_join_try, rebalance_join_complete, NULL};
+static const struct purgatory_kind rebalance_join = {"join", rebalance_join_try, rebalance_join_complete, NULL, true};
 static const struct purgatory_kind rebalance_initial = {"initial join", NULL, rebalance_initial_complete, NULL};
-static const struct purgatory_kind rebalance_sync = {"sync", rebalance_sync_try, NULL, rebalance_sync_expired};
+static const struct purgatory_kind rebalance_sync = {"sync", rebalance_sync_try, NULL, rebalance_sync_expired, true};
 
 /* ---- beginning and re-checking ---- */
 

@@ -26,6 +26,7 @@ struct dataplane_config {
 	unsigned int workers;	   /* 1 for now */
 	int cpu;		   /* of worker 0; -1: whichever the scheduler gives */
 	enum idle_policy idle;
+	uint64_t stall_limit_us;   /* a worker that stands still for longer lets its time stand still too (time.h); 0: never */
 	bool huge_pages;	   /* false: never use them, also where there are some */
 	unsigned int rx_descriptors, tx_descriptors;
 

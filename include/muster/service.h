@@ -55,6 +55,11 @@ struct service_ops {
 	 * be called again at the latest (now.us or less: at once; TIME_NEVER: only after other calls).
 	 */
 	uint64_t (*tick)(void *service, struct now now);
+	/*
+	 * The worker stood still for `lost_us`, which now.us does not count (time.h); called before the frames of that round. What peers sent
+	 * meanwhile may still wait in the receive queue, or come only when their TCP sends it again. May be NULL.
+	 */
+	void (*stalled)(void *service, uint64_t lost_us, struct now now);
 	/* An active open (dataplane_connect) failed; may be NULL for a service that opens none. */
 	void (*connect_failed)(void *service, struct now now);
 	/* The program is stopping: answer what can be answered. Returns true when nothing is parked any more. */

@@ -140,3 +140,46 @@ Test(purgatory, budget_leaves_the_rest_for_the_next_call)
 	cr_expect_eq(purgatory_advance(&p, 100, at(2000)), 6);
 	cr_expect_eq(purgatory_next(&p), TIME_NEVER);
 }
+
+static const struct purgatory_kind patient = {"patient", try_op, complete_op, expire_op, true};
+
+Test(purgatory, held_patient_kinds_wait_and_the_others_do_not)
+{
+	struct op o = {.p = &p}, other = {.p = &p}, soon = {.p = &p};
+	struct purgatory_watch watch = {0};
+	purgatory_init(&p, at(0));
+	purgatory_start(&p, &o.op, &patient, NULL, 10000, at(0));
+	purgatory_start(&p, &other.op, &kind, NULL, 10000, at(0));
+	purgatory_start(&p, &soon.op, &patient, &watch, 10000, at(0));
+	purgatory_hold(&p, 50000);
+	purgatory_hold(&p, 30000); /* the longer hold stays */
+	purgatory_advance(&p, 10, at(20000));
+	cr_expect_eq(o.expired, 0);
+	cr_expect_eq(other.expired, 1);
+	cr_expect_eq(p.held, 2);
+	soon.ready = true;
+	cr_expect_eq(purgatory_check(&watch, at(21000)), 1);
+	cr_expect_eq(soon.completed, 1);
+	purgatory_advance(&p, 10, at(49999));
+	cr_expect_eq(o.expired, 0);
+	purgatory_advance(&p, 10, at(50000));
+	cr_expect_eq(o.expired, 1);
+	cr_expect_eq(soon.completed, 1);
+}
+
+Test(purgatory, a_sign_of_life_during_the_hold_counts)
+{
+	struct op o = {.p = &p};
+	purgatory_init(&p, at(0));
+	purgatory_start(&p, &o.op, &patient, NULL, 10000, at(0));
+	purgatory_hold(&p, 50000);
+	purgatory_advance(&p, 10, at(20000));
+	purgatory_postpone(&p, &o.op, 35000); /* before the end of the hold */
+	purgatory_advance(&p, 10, at(40000));
+	cr_expect_eq(o.expired, 0);
+	purgatory_postpone(&p, &o.op, 70000);
+	purgatory_advance(&p, 10, at(69999));
+	cr_expect_eq(o.expired, 0);
+	purgatory_advance(&p, 10, at(70000));
+	cr_expect_eq(o.expired, 1);
+}

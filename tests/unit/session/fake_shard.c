@@ -33,6 +33,11 @@ uint64_t shard_tick(struct shard *shard, unsigned int budget, struct now now)
 	return TIME_NEVER;
 }
 
+uint64_t shard_stalled(struct shard *shard, uint64_t lost_us, struct now now)
+{
+	return now.us;
+}
+
 static void fake_drop(struct request *rq, struct now now)
 {
 	fake.dropped++;

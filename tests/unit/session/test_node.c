@@ -157,6 +157,23 @@ Test(node, a_silent_member_expires_on_time)
 }
 
 /* The wish of a round is kept: whoever sleeps until then misses nothing. */
+Test(node, nobody_expires_because_the_worker_stood_still)
+{
+	struct rig *r = rig_new(50, 1, 8);
+	struct conn *c = rig_open(r);
+	r->settings.group_initial_rebalance_delay_ms = 0;
+	struct live live = form_group(c);
+	rig_advance(r, 3000);
+	node_service_ops.stalled(r->node, 20 * US_PER_S, r->now);
+	rig_advance(r, 20999);
+	cr_expect_eq(beat(c, &live), 0);
+	node_service_ops.stalled(r->node, 20 * US_PER_S, r->now);
+	rig_advance(r, 21000);
+	cr_expect_eq(r->stats.group_expired, 1);
+	conn_free(c);
+	rig_free(r);
+}
+
 Test(node, sleeping_until_the_wish_is_enough)
 {
 	struct rig *rig = rig_new(50, 1, 16);
