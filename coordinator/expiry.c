@@ -4,7 +4,7 @@
  *   group                                     an offset's age counts from       spared
  *   of no protocol type (simple)              its commit                        -
  *   Empty                                     when the group became Empty       -        (from its commit where that is unknown)
- *   Stable, of type "consumer"                its commit                        topics that a member subscribes to
+ *   Stable, of type "consumer"                its commit                        topics that it subscribes to
  *   any other                                 -                                 all
  *
  * An explicit expiry time (commits of versions 2 to 4) takes the place of age and retention. An Empty group of which no offset is left
@@ -33,8 +33,8 @@ struct expiry_walk {
 	unsigned int due; /* in this pass, subscribed topics among them */
 	bool kept;	  /* some offset stays */
 	struct tombstones *t;
-	struct subscription_topic *topics; /* of offsets that are due; NULL: no topic is spared */
-	size_t topics_len;
+	struct bytes topic; /* the last one that was looked up, and the result */
+	bool spared;
 };
 
 static enum expiry_from expiry_rule(const struct group *group)
@@ -64,18 +64,21 @@ static void expiry_count(void *arg, struct bytes topic, int32_t partition, const
 	walk->due += expiry_is_due(walk, v);
 }
 
-static void expiry_collect(void *arg, struct bytes topic, int32_t partition, const struct record_offset *v)
+static bool expiry_spares(struct expiry_walk *walk, struct bytes topic)
 {
-	struct expiry_walk *walk = arg;
-	bool again = walk->topics_len > 0 && bytes_equal(walk->topics[walk->topics_len - 1].name, topic);
-	if (!again && expiry_is_due(walk, v))
-		walk->topics[walk->topics_len++] = (struct subscription_topic){topic, false};
+	if (walk->group->state != GROUP_STABLE)
+		return false;
+	if (!bytes_equal(walk->topic, topic)) {
+		walk->topic = topic;
+		walk->spared = group_is_subscribed(walk->group, topic);
+	}
+	return walk->spared;
 }
 
 static void expiry_put(void *arg, struct bytes topic, int32_t partition, const struct record_offset *v)
 {
 	struct expiry_walk *walk = arg;
-	if (expiry_is_due(walk, v) && walk->due < EXPIRY_RECORDS && !subscription_has(walk->topics, walk->topics_len, topic)) {
+	if (expiry_is_due(walk, v) && walk->due < EXPIRY_RECORDS && !expiry_spares(walk, topic)) {
 		walk->due++;
 		tombstone_offset(walk->t, topic, partition);
 	} else {
@@ -90,22 +93,10 @@ static void expiry_put_all(struct tombstones *t, void *arg)
 	walk->t = t;
 	walk->due = 0;
 	walk->kept = false;
+	walk->topic = BYTES_NULL;
 	offsets_each(&g->shard->offsets, g->id, expiry_put, walk);
 	if (g->state == GROUP_EMPTY && !walk->kept && g->pending_len == 0)
 		tombstone_group(t);
-}
-
-/* False: no memory. */
-static bool expiry_spare_subscribed(struct expiry_walk *walk)
-{
-	struct shard *shard = walk->group->shard;
-	walk->topics = shard_scratch(shard, walk->due * sizeof(*walk->topics) + 1);
-	if (walk->topics == NULL)
-		return false;
-	offsets_each(&shard->offsets, walk->group->id, expiry_collect, walk);
-	subscription_sort(walk->topics, walk->topics_len);
-	group_mark_subscribed(walk->group, walk->topics, walk->topics_len);
-	return true;
 }
 
 /* Returns what it cost: the group and its offsets. */
@@ -123,8 +114,6 @@ static unsigned int expiry_group(struct group *group, struct now now)
 	offsets_each(&shard->offsets, group->id, expiry_count, &walk);
 	bool nothing = walk.due == 0 && (walk.looked_at > 0 || group->state != GROUP_EMPTY);
 	if (nothing || writes_of_group(shard, group->id))
-		return 1 + walk.looked_at;
-	if (group->state == GROUP_STABLE && !expiry_spare_subscribed(&walk))
 		return 1 + walk.looked_at;
 	struct tombstones t = tombstones_of(group->id);
 	if (tombstones_write(&t, shard, expiry_put_all, &walk, now) != 0) {

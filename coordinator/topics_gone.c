@@ -21,7 +21,7 @@ struct gone_walk {
 void topics_gone_fini(struct shard *shard)
 {
 	for (size_t i = 0; i < shard->gone.len; i++)
-		bytes_free(&shard->gone.topics[i].name);
+		bytes_free(&shard->gone.topics[i]);
 	free(shard->gone.topics);
 	shard->gone.topics = NULL;
 	shard->gone.len = 0;
@@ -33,7 +33,7 @@ static bool gone_has(struct gone_walk *walk, struct bytes topic)
 {
 	if (!bytes_equal(walk->topic, topic)) {
 		walk->topic = topic;
-		walk->gone = subscription_has(walk->shard->gone.topics, walk->shard->gone.len, topic);
+		walk->gone = names_have(walk->shard->gone.topics, walk->shard->gone.len, topic);
 	}
 	return walk->gone;
 }
@@ -102,10 +102,9 @@ static bool gone_names(struct bytes name, const struct bytes *names, size_t n)
 }
 
 /* False: no memory. */
-static bool gone_add(struct subscription_topic *list, size_t *len, struct bytes name)
+static bool gone_add(struct bytes *list, size_t *len, struct bytes name)
 {
-	list[*len] = (struct subscription_topic){.subscribed = true};
-	if (!bytes_dup(&list[*len].name, name))
+	if (!bytes_dup(&list[*len], name))
 		return false;
 	(*len)++;
 	return true;
@@ -114,11 +113,11 @@ static bool gone_add(struct subscription_topic *list, size_t *len, struct bytes 
 bool shard_topics_changed(struct shard *shard, const struct bytes *gone, size_t gone_len, const struct bytes *made, size_t made_len, struct now now)
 {
 	size_t len = 0;
-	struct subscription_topic *list = calloc(gone_len + shard->gone.len + 1, sizeof(*list));
+	struct bytes *list = calloc(gone_len + shard->gone.len + 1, sizeof(*list));
 	bool ok = list != NULL;
 	for (size_t i = 0; ok && i < shard->gone.len; i++)
-		if (!gone_names(shard->gone.topics[i].name, made, made_len))
-			ok = gone_add(list, &len, shard->gone.topics[i].name);
+		if (!gone_names(shard->gone.topics[i], made, made_len))
+			ok = gone_add(list, &len, shard->gone.topics[i]);
 	for (size_t i = 0; ok && i < gone_len; i++)
 		ok = gone_add(list, &len, gone[i]);
 	topics_gone_fini(shard);
@@ -130,7 +129,7 @@ bool shard_topics_changed(struct shard *shard, const struct bytes *gone, size_t 
 		topics_gone_fini(shard);
 		return ok;
 	}
-	subscription_sort(list, len);
+	names_sort(list, len);
 	purgatory_start(&shard->purgatory, &shard->gone.op, &gone_kind, NULL, now.us, now);
 	return true;
 }

@@ -157,7 +157,7 @@ struct delete_offsets {
 	struct shard *shard;
 	const struct offset_delete_request *in;
 	int16_t *codes;
-	struct subscription_topic *topics; /* sorted */
+	const struct group *group; /* NULL: nobody subscribes to anything */
 };
 
 /* A look-up among the records in flight. */
@@ -190,7 +190,7 @@ static void delete_listed(struct tombstones *t, void *arg)
 	int16_t *code = d->codes;
 	for (int32_t i = 0; i < d->in->topics_len; i++) {
 		const struct offset_delete_request_topic *topic = &d->in->topics[i];
-		bool subscribed = subscription_has(d->topics, (size_t)d->in->topics_len, topic->name);
+		bool subscribed = d->group != NULL && group_is_subscribed(d->group, topic->name);
 		for (int32_t p = 0; p < topic->partitions_len; p++, code++) {
 			if (*code == 0 && subscribed)
 				*code = ERROR_GROUP_SUBSCRIBED_TO_TOPIC;
@@ -211,14 +211,7 @@ int16_t shard_offset_delete(struct shard *shard, const struct offset_delete_requ
 	bool members = g != NULL && g->state != GROUP_EMPTY;
 	if (members && !bytes_equal(g->protocol_type, BYTES_LITERAL("consumer")))
 		return ERROR_NON_EMPTY_GROUP;
-	struct delete_offsets d = {shard, in, codes, shard_scratch(shard, (size_t)in->topics_len * sizeof(struct subscription_topic) + 1)};
-	if (d.topics == NULL)
-		return ERROR_COORDINATOR_NOT_AVAILABLE;
-	for (int32_t i = 0; i < in->topics_len; i++)
-		d.topics[i] = (struct subscription_topic){in->topics[i].name, false};
-	subscription_sort(d.topics, (size_t)in->topics_len);
-	if (members)
-		group_mark_subscribed(g, d.topics, (size_t)in->topics_len);
+	struct delete_offsets d = {shard, in, codes, members ? g : NULL};
 	struct tombstones t = tombstones_of(in->group_id);
 	return tombstones_write(&t, shard, delete_listed, &d, now);
 }

@@ -63,6 +63,7 @@ void group_free(struct group *group)
 	CHECK(group->members_len == 0 && group->pending_len == 0);
 	CHECK(!purgatory_waiting(&group->join) && !purgatory_waiting(&group->sync));
 	journal_fini(&group->journal);
+	subscription_clear(&group->subscription);
 	bytes_free(&group->protocol_type);
 	bytes_free(&group->protocol);
 	free(group->members);

@@ -90,6 +90,13 @@ struct member {
 	struct table_node by_id, by_instance;
 };
 
+/* Topics that a group of consumers wanted when its join phase last ended (subscription.c). */
+struct subscription {
+	struct bytes *names; /* malloc, the text behind them; sorted, none twice */
+	uint32_t len;
+	bool known; /* false: it has had no join phase, or a member's metadata could not be read */
+};
+
 /* An id handed out with MEMBER_ID_REQUIRED that has not come back yet. */
 struct pending {
 	struct table_node node; /* shard->pendings */
@@ -114,6 +121,7 @@ struct group {
 	uint32_t members_len, members_cap;
 	uint32_t waiting, unsynced;
 	uint32_t pending_len;
+	struct subscription subscription;
 	LIST_HEAD(, pending) pending;
 	struct purgatory_watch watch; /* of the two operations */
 	struct purgatory_op join, sync;
@@ -155,7 +163,7 @@ struct shard {
 	struct {
 		struct purgatory_op op; /* the next slice of the walk for their offsets */
 		uint32_t bucket;
-		struct subscription_topic *topics; /* sorted; names allocated */
+		struct bytes *topics; /* allocated each; sorted */
 		size_t len;
 	} gone; /* deleted topics */
 };
@@ -268,15 +276,15 @@ int32_t join_rebalance_timeout(const struct request *rq, const struct join_group
 void join_static(struct group *group, struct member *m, struct request *rq, const struct join_group_request *in, struct now now);
 
 /* ---- subscription.c ---- */
-struct subscription_topic {
-	struct bytes name;
-	bool subscribed;
-};
-/* The order in which the others want the topics. */
-void subscription_sort(struct subscription_topic *topics, size_t n);
-/* Marks the topics that a member of this "consumer" group subscribes to; all of them where that is unknown or cannot be read. */
-void group_mark_subscribed(const struct group *group, struct subscription_topic *topics, size_t n);
-bool subscription_has(const struct subscription_topic *topics, size_t n, struct bytes name);
+/* Reads the members' subscriptions anew: a join phase has ended, or the group was loaded. Without memory nothing is known. */
+void group_subscribe(struct group *group);
+/* Whether it is known that the group wants the topic, or not known that it does not. */
+bool group_is_subscribed(const struct group *group, struct bytes topic);
+void subscription_clear(struct subscription *s);
+/* Into the order in which names_have wants them. */
+void names_sort(struct bytes *names, size_t n);
+/* Whether `name` is one of the sorted names. */
+bool names_have(const struct bytes *names, size_t n, struct bytes name);
 
 /* ---- delete.c ---- */
 /* Whether records of the group are on their way to the log. */

@@ -70,6 +70,7 @@ static void rebalance_finish_empty(struct group *group, struct now now)
 	group->generation = rebalance_next(group->generation);
 	group->leader = NULL;
 	group_set_protocol(group, BYTES_NULL);
+	group_subscribe(group);
 	group_transition(group, GROUP_EMPTY, now);
 	journal_close(group, now);
 	group_write_empty(group, now);
@@ -104,6 +105,7 @@ static void rebalance_complete(struct group *group, struct now now)
 	}
 	rebalance_elect(group);
 	group_set_protocol(group, protocols_select(group));
+	group_subscribe(group);
 	group->generation = rebalance_next(group->generation);
 	group_transition(group, GROUP_COMPLETING, now);
 	group->shard->stats->group_rebalances++;
@@ -202,6 +204,10 @@ void rebalance_prepare(struct group *group, enum journal_cause cause, const stru
 	bool initial = group->state == GROUP_EMPTY;
 	group_transition(group, GROUP_PREPARING, now);
 	int64_t timeout = group_rebalance_timeout(group);
+	if (!initial && group->members_len == 0) { /* handed-out ids are not waited for when there is nobody whose time could run out */
+		rebalance_complete(group, now);
+		return;
+	}
 	if (!initial) {
 		rebalance_arm(group, &rebalance_join, timeout, now);
 		return;

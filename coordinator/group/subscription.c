@@ -1,69 +1,144 @@
 /*
- * subscription.c - which topics the members of a consumer group subscribe to, read from the metadata of the protocol that the group chose.
+ * subscription.c - which topics a consumer group subscribes to, read from the metadata of the protocol that its members chose.
  *
- * The metadata of a "consumer" protocol begin, in every version, with: version i16 | topics: i32 count, each a string with i16 length. What
- * stands behind that is not looked at.
+ * As in Kafka the topics are those of the members that the latest join phase left in the group, with what they wanted then: members that join, leave or
+ * are replaced since change nothing before the next one ends. A group that was loaded from the log has those of the members in its record.
+ *
+ * The metadata of a "consumer" protocol begin, in every version, with what version 0 consists of: version i16 | topics: i32 count, each a string
+ * with i16 length | user data: i32 length, -1 for none. What stands behind that is not looked at, and neither is the number of the version. When
+ * one member's metadata cannot be read, nothing is known of the group.
  */
 #include "coordinator/group/group.h"
 
-static int subscription_order(const void *a, const void *b)
+/* ---- lists of names ---- */
+
+static int names_order(const void *a, const void *b)
 {
-	const struct subscription_topic *x = a, *y = b;
-	if (x->name.len != y->name.len)
-		return x->name.len < y->name.len ? -1 : 1;
-	return x->name.len <= 0 ? 0 : memcmp(x->name.p, y->name.p, (size_t)x->name.len);
+	const struct bytes *x = a, *y = b;
+	if (x->len != y->len)
+		return x->len < y->len ? -1 : 1;
+	return x->len <= 0 ? 0 : memcmp(x->p, y->p, (size_t)x->len);
 }
 
-void subscription_sort(struct subscription_topic *topics, size_t n)
+void names_sort(struct bytes *names, size_t n)
 {
-	qsort(topics, n, sizeof(*topics), subscription_order);
+	if (n > 1)
+		qsort(names, n, sizeof(*names), names_order);
 }
 
-/* All entries of one name stand side by side; `at` is any of them. */
-static void subscription_mark_all(struct subscription_topic *topics, size_t n, struct subscription_topic *at)
+bool names_have(const struct bytes *names, size_t n, struct bytes name)
 {
-	struct subscription_topic *first = at, *end = topics + n;
-	while (first > topics && subscription_order(first - 1, at) == 0)
-		first--;
-	for (; first < end && subscription_order(first, at) == 0; first++)
-		first->subscribed = true;
+	return n > 0 && bsearch(&name, names, n, sizeof(*names), names_order) != NULL;
 }
 
-/* False: this is no subscription. */
-static bool subscription_mark_member(struct bytes metadata, struct subscription_topic *topics, size_t n)
+/* ---- reading ---- */
+
+/* Names of several members; they point into the metadata. */
+struct subscribed {
+	struct bytes *names; /* malloc; in between with repetitions */
+	size_t len, cap;
+	struct bytes last; /* the topics as the latest member sent them: most members of a group want the same */
+};
+
+static void subscribed_sort(struct subscribed *s)
+{
+	size_t kept = 0;
+	names_sort(s->names, s->len);
+	for (size_t i = 0; i < s->len; i++)
+		if (kept == 0 || names_order(&s->names[kept - 1], &s->names[i]) != 0)
+			s->names[kept++] = s->names[i];
+	s->len = kept;
+}
+
+static bool subscribed_add(struct subscribed *s, struct bytes name)
+{
+	if (s->len == s->cap) {
+		subscribed_sort(s);
+		if (s->len >= s->cap / 2) {
+			size_t cap = s->cap == 0 ? 16 : s->cap * 2;
+			struct bytes *grown = realloc(s->names, cap * sizeof(*grown));
+			if (grown == NULL)
+				return false;
+			s->names = grown;
+			s->cap = cap;
+		}
+	}
+	s->names[s->len++] = name;
+	return true;
+}
+
+/* False: this is no subscription, or there is no memory. */
+static bool subscribed_read(struct subscribed *s, struct bytes metadata)
 {
 	struct reader r = reader_of(metadata.p, metadata.len > 0 ? (size_t)metadata.len : 0);
-	int16_t version = (int16_t)reader_u16(&r);
+	reader_u16(&r);
+	const uint8_t *begin = r.p;
 	int32_t count = (int32_t)reader_u32(&r);
-	if (r.bad || version < 0 || count < 0)
+	if (r.bad || count < 0)
 		return false;
-	for (; count > 0 && !r.bad; count--) {
+	size_t same = s->last.len > 0 ? (size_t)s->last.len : 0;
+	if (same > 0 && (size_t)(r.end - begin) >= same && memcmp(begin, s->last.p, same) == 0) {
+		reader_take(&r, same - sizeof(count));
+		count = 0;
+	}
+	for (; count > 0; count--) {
 		int16_t len = (int16_t)reader_u16(&r);
 		const uint8_t *p = len < 0 ? NULL : reader_take(&r, (size_t)len);
-		if (p == NULL)
+		if (p == NULL || !subscribed_add(s, bytes_of(p, (size_t)len)))
 			return false;
-		struct subscription_topic key = {.name = bytes_of(p, (size_t)len)};
-		struct subscription_topic *found = n == 0 ? NULL : bsearch(&key, topics, n, sizeof(*topics), subscription_order);
-		if (found != NULL && !found->subscribed)
-			subscription_mark_all(topics, n, found);
 	}
-	return !r.bad;
+	s->last = bytes_of(begin, (size_t)(r.p - begin));
+	int32_t user_data = (int32_t)reader_u32(&r);
+	return !r.bad && user_data >= -1 && (user_data <= 0 || reader_take(&r, (size_t)user_data) != NULL);
 }
 
-void group_mark_subscribed(const struct group *group, struct subscription_topic *topics, size_t n)
+/* ---- what the group keeps ---- */
+
+void subscription_clear(struct subscription *s)
 {
-	bool known = !bytes_is_null(group->protocol) || group->members_len == 0 || group->generation > 0;
-	if (bytes_is_null(group->protocol) && known)
-		return; /* nobody was a member when the group last chose */
+	free(s->names);
+	*s = (struct subscription){NULL, 0, false};
+}
+
+/* Names and their text in one allocation. False: no memory. */
+static bool subscription_keep(struct subscription *s, const struct bytes *names, size_t n)
+{
+	size_t size = n * sizeof(*names);
+	for (size_t i = 0; i < n; i++)
+		size += (size_t)names[i].len;
+	s->names = n == 0 ? NULL : malloc(size);
+	if (n > 0 && s->names == NULL)
+		return false;
+	uint8_t *text = (uint8_t *)(s->names + n);
+	for (size_t i = 0; i < n; i++) {
+		if (names[i].len > 0)
+			memcpy(text, names[i].p, (size_t)names[i].len);
+		s->names[i] = bytes_of(text, (size_t)names[i].len);
+		text += names[i].len;
+	}
+	s->len = (uint32_t)n;
+	return true;
+}
+
+static bool group_consumers(const struct group *group)
+{
+	return bytes_equal(group->protocol_type, BYTES_LITERAL("consumer"));
+}
+
+void group_subscribe(struct group *group)
+{
+	struct subscribed s = {.last = BYTES_NULL};
+	subscription_clear(&group->subscription);
+	bool known = group_consumers(group) && (group->members_len == 0 || !bytes_is_null(group->protocol));
 	for (uint32_t i = 0; known && i < group->members_len; i++)
-		known = subscription_mark_member(member_metadata(group->members[i]), topics, n);
-	for (size_t i = 0; !known && i < n; i++)
-		topics[i].subscribed = true;
+		known = subscribed_read(&s, member_metadata(group->members[i]));
+	subscribed_sort(&s);
+	group->subscription.known = known && subscription_keep(&group->subscription, s.names, s.len);
+	free(s.names);
 }
 
-bool subscription_has(const struct subscription_topic *topics, size_t n, struct bytes name)
+bool group_is_subscribed(const struct group *group, struct bytes topic)
 {
-	struct subscription_topic key = {.name = name};
-	const struct subscription_topic *found = n == 0 ? NULL : bsearch(&key, topics, n, sizeof(*topics), subscription_order);
-	return found != NULL && found->subscribed;
+	const struct subscription *s = &group->subscription;
+	return s->known ? names_have(s->names, s->len, topic) : group_consumers(group);
 }

@@ -5,10 +5,7 @@ compared, because the groups have taken different ways. `shown_by` are fixed seq
 after some tries: the test fails when an entry is no longer needed.
 """
 from fixed import commit, drop, formed, heartbeat, join, leave, plain, sequence, stable, sync, tick
-from sequences import METADATA_MAX, SESSIONS
-
-SUBSCRIBES_T = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
-SUBSCRIBES_U = b"\0\0\0\0\0\1\0\1u\xff\xff\xff\xff"
+from sequences import METADATA_MAX, REBALANCES, SESSIONS
 
 
 class Known:
@@ -128,7 +125,7 @@ def session_of_replacement(d):
 def sign_of_life_while_new(d):
     """Kafka expires a new member, whose first join is parked, one session after it sent a heartbeat or a commit."""
     e = d.kafka_entry
-    if e.name != "JoinGroup" or error_of(e) != 25 or d.field != "phase" or error_of(d.muster_entry) == 25:
+    if e.name != "JoinGroup" or error_of(e) != 25 or error_of(d.muster_entry) == 25:
         return False
     return any(o.phase <= d.phase() and o.name in ("Heartbeat", "OffsetCommit") and o.values["member"] == e.values["member"]
                for o in d.kafka_entries)
@@ -161,15 +158,18 @@ def ghost(d):
     return "drop" in d.steps[:d.phase()] and d.entry.name == "JoinGroup"
 
 
-def subscriptions_in_rebalance(d):
-    """OffsetDelete of a topic that the members wanted in another join phase than the latest."""
-    if d.entry.name != "OffsetDelete" or {d.kafka, d.muster} != {0, 86}:
-        return False
-    joins = [e for e in d.kafka_entries if e.name == "JoinGroup" and e.phase < d.phase()]
-    parked = any(e.answered is None or e.answered > d.phase() for e in joins)
-    replaced = any(e.version >= 5 and e.values["instance"] is not None and e.values["member"] == "" and e.answered == e.phase and
-                   error_of(e) == 0 for e in joins)
-    return parked or replaced
+def synced_for_its_replacement(d):
+    """A static member was replaced in Stable before it had synced, and then time has passed."""
+    joins = [e for e in d.kafka_entries if e.name == "JoinGroup" and e.version >= 5 and e.values["instance"] is not None and error_of(e) == 0]
+    for join in joins:
+        before = [e for e in joins if e.step < join.step and e.values["instance"] == join.values["instance"]]
+        if not before or join.values["member"] != "" or join.answered != join.phase or "tick" not in d.steps[join.phase:d.phase() + 1]:
+            continue
+        old = before[-1].answer["member"], join.answer["generation"]
+        if not any(e.name == "SyncGroup" and e.step < join.step and error_of(e) == 0 and (e.values["member"], e.values["generation"]) == old
+                   for e in d.kafka_entries):
+            return True
+    return False
 
 
 KNOWN = [
@@ -228,11 +228,12 @@ KNOWN = [
           other_origin, sequence(stable(1), ("ask", 1, lambda c: ("JoinGroup", 4, {
               "group": c.group, "session_ms": 60000, "member": c.actors[0].member, "protocols": [{"name": "range", "metadata": b""}]})),
               ("ask", 0, lambda c: ("DescribeGroups", 4, {"groups": [c.group]})))),
-    Known("subscriptions of a group in a rebalance",
-          "OffsetDelete looks at what the members subscribe to now, also while they join; Kafka looks at what they did when the last join phase "
-          "ended, so it deletes under a member that is joining, and keeps what nobody wants any more.", subscriptions_in_rebalance,
-          sequence(join(0, 3, metadata=SUBSCRIBES_U), tick(), sync(0), join(1, 3, metadata=SUBSCRIBES_T),
-                   ("ask", 2, lambda c: ("OffsetDelete", 0, {"group": c.group, "topics": [{"name": "t", "partitions": [{"index": 0}]}]})))),
+    Known("a replaced static member syncs under its new id",
+          "A static member that is replaced in Stable before it has sent SyncGroup is waited for under its new id. In Kafka the sync timer goes on "
+          "waiting for the old id, which nobody has any more, and ends the generation for it (group-protocol 1.6).", synced_for_its_replacement,
+          sequence(join(0, 3, rebalance=REBALANCES[0]), join(1, 5, rebalance=REBALANCES[0], instance="i0"), tick(), sync(0),
+                   join(1, 5, rebalance=REBALANCES[0], instance="i0", member=""), sync(1, instance="i0"), tick(2), heartbeat(0)),
+          ends=True),
     Known("no internal topics", "Metadata of all topics holds __consumer_offsets in Kafka; Muster has no such topic.", internal_topics,
           sequence(plain(0, "Metadata", 1, topics=None))),
     Known("other words of an error", "The text of an error is our own.", lambda d: d.field.endswith("message") and isinstance(d.muster, str),

@@ -125,13 +125,32 @@ static int split(char *list, char sep, struct bytes *names, struct bytes *values
 	return n;
 }
 
+struct bytes rig_subscription(char *buf, size_t size, const char *topics)
+{
+	char copy[256];
+	struct writer w = writer_of(buf, size);
+	uint32_t n = topics[0] != '\0';
+	snprintf(copy, sizeof(copy), "%s", topics);
+	for (const char *p = copy; *p != '\0'; p++)
+		n += *p == '+';
+	writer_u16(&w, 1);
+	writer_u32(&w, n);
+	for (char *save = NULL, *topic = strtok_r(copy, "+", &save); topic != NULL; topic = strtok_r(NULL, "+", &save)) {
+		writer_u16(&w, (uint16_t)strlen(topic));
+		writer_raw(&w, topic, strlen(topic));
+	}
+	writer_u32(&w, UINT32_MAX);
+	cr_assert_leq(w.need, size);
+	return bytes_of(buf, writer_len(&w));
+}
+
 struct call *rig_join_to(struct rig *r, const char *group, int version, const char *id, const char *instance, int session_ms, int rebalance_ms,
 			 const char *type, const char *protocols)
 {
 	struct call *c = call_new(r, 11, version);
 	struct join_group_request_protocol list[RIG_LIST];
 	struct bytes names[RIG_LIST], values[RIG_LIST];
-	char copy[512];
+	char copy[512], subscriptions[RIG_LIST][RIG_TEXT];
 	struct join_group_request in;
 	join_group_request_init(&in);
 	snprintf(copy, sizeof(copy), "%s", protocols);
@@ -142,8 +161,12 @@ struct call *rig_join_to(struct rig *r, const char *group, int version, const ch
 	in.group_instance_id = bytes_str(instance);
 	in.protocol_type = bytes_str(type);
 	in.protocols_len = split(copy, '=', names, values, RIG_LIST);
-	for (int i = 0; i < in.protocols_len; i++)
-		list[i] = (struct join_group_request_protocol){names[i], bytes_is_null(values[i]) ? BYTES_LITERAL("sub") : values[i]};
+	for (int i = 0; i < in.protocols_len; i++) {
+		struct bytes value = bytes_is_null(values[i]) ? BYTES_LITERAL("sub") : values[i];
+		bool topics = value.len > 0 && value.p[0] == '@';
+		list[i] = (struct join_group_request_protocol){
+			names[i], topics ? rig_subscription(subscriptions[i], RIG_TEXT, (const char *)value.p + 1) : value};
+	}
 	in.protocols = list;
 	shard_join_group(r->shard, &c->rq, &in, r->now);
 	rig_check(r);

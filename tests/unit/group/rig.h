@@ -76,10 +76,13 @@ unsigned int rig_log_records(const struct rig *r);
 struct log_entry rig_log_entry(const struct rig *r, unsigned int i);
 void rig_check(struct rig *r);
 
+/* Protocols are "name=metadata,..."; metadata "@t+u" are a subscription to topics t and u. */
 struct call *rig_join(struct rig *r, int version, const char *id, const char *instance, int session_ms, int rebalance_ms, const char *protocols);
 /* protocol type other than "consumer"; group other than "g" */
 struct call *rig_join_to(struct rig *r, const char *group, int version, const char *id, const char *instance, int session_ms, int rebalance_ms,
 			 const char *type, const char *protocols);
+/* The metadata of a consumer that wants the topics "t+u", in `buf`. */
+struct bytes rig_subscription(char *buf, size_t size, const char *topics);
 struct call *rig_sync(struct rig *r, int version, const char *id, const char *instance, int generation, const char *assignments);
 struct call *rig_sync_as(struct rig *r, const char *group, int version, const char *id, const char *instance, int generation, const char *type,
 			 const char *protocol, const char *assignments);

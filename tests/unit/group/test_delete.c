@@ -46,15 +46,9 @@ static bool is_tombstone(unsigned int i, enum record_kind kind)
 /* A Stable group whose members subscribe to "alpha" and "beta". */
 static struct call *subscribed(void)
 {
-	static const uint8_t alpha[] = "\0\1\0\0\0\1\0\5alpha\377\377\377\377", beta[] = "\0\3\0\0\0\2\0\5alpha\0\4beta";
-	struct call *joins[2];
-	rig_stable(r, joins, 2);
-	r->unchecked = true; /* the log does not know of these */
-	for (unsigned int i = 0; i < 2; i++) {
-		struct member *m = rig_group(r)->members[i];
-		struct bytes metadata = i == 0 ? bytes_of(alpha, sizeof(alpha) - 1) : bytes_of(beta, sizeof(beta) - 1);
-		member_set_offers(m, offers_one(m->group, m->group->protocol, metadata));
-	}
+	struct call *joins[] = {rig_join_twice(r, 10000, 60000, "range=@alpha"), rig_join_twice(r, 10000, 60000, "range=@alpha+beta")};
+	rig_pass(r, 9000);
+	rig_sync_all(r, joins, 2, 1);
 	rig_commit(r, 9, joins[0]->id, NULL, joins[0]->generation, "alpha:0=1,beta:0=1,gamma:0=1,gamma:1=2");
 	rig_settle(r);
 	return joins[0];
@@ -252,50 +246,4 @@ Test(delete, several_at_once_and_what_was_screened)
 	rig_settle(r);
 	cr_expect_eq(rig_offset(r, "gamma", 0), 1);
 	cr_expect_eq(rig_offset(r, "gamma", 1), -999);
-}
-
-Test(delete, subscriptions_that_cannot_be_read_forbid_it)
-{
-	struct call *join[1];
-	rig_stable(r, join, 1); /* its metadata are "sub" */
-	cr_expect_eq(delete_offset("t", 0), 0);
-	cr_expect_eq(code, 86);
-}
-
-Test(delete, subscription_cut_short_or_negative)
-{
-	static const struct {
-		const char *p;
-		size_t len;
-		int code;
-	} cases[] = {
-		{"\0\0\0\0\0\0", 6, 0},			      /* no topic */
-		{"\0\0\0\0\0\1\0\1t", 9, 86},		      /* "t" */
-		{"\0\0\0\0\0\1\0\1u", 9, 0},		      /* "u" */
-		{"\0\0\0\0\0\2\0\1u", 9, 86},		      /* a topic is missing */
-		{"\0\0\0\0\0\1\0\2u", 9, 86},		      /* its name is cut */
-		{"\377\377\0\0\0\0", 6, 86},		      /* version -1 */
-		{"\0\0\377\377\377\377", 6, 86},	      /* -1 topics */
-		{"\0\0\0\0\0\1\377\377", 8, 86},	      /* null topic */
-		{"\0\0", 2, 86},
-		{"", 0, 86},
-		{"\177\377\0\0\0\1\0\1u and what later versions have", 39, 0},
-	};
-	struct call *join[1];
-	rig_stable(r, join, 1);
-	r->unchecked = true;
-	struct member *m = rig_group(r)->members[0];
-	for (unsigned int i = 0; i < ARRAY_LEN(cases); i++) {
-		member_set_offers(m, offers_one(m->group, m->group->protocol, bytes_of(cases[i].p, cases[i].len)));
-		cr_expect_eq(delete_offset("t", 0), 0);
-		cr_expect_eq(code, cases[i].code, "case %u", i);
-	}
-}
-
-Test(delete, first_rebalance_of_a_group)
-{
-	rig_join(r, 3, "", NULL, 10000, 60000, "range");
-	cr_expect_str_eq(rig_state(r), "PreparingRebalance");
-	cr_expect_eq(delete_offset("t", 0), 0);
-	cr_expect_eq(code, 86, "nothing is known yet");
 }

@@ -34,14 +34,10 @@ static void live(struct call *join, int minutes)
 
 static void subscribe(struct member *m, const char *topic)
 {
-	uint8_t bytes[64];
-	struct writer w = writer_of(bytes, sizeof(bytes));
-	writer_u16(&w, 0);
-	writer_u32(&w, 1);
-	writer_u16(&w, (uint16_t)strlen(topic));
-	writer_raw(&w, topic, strlen(topic));
+	char buf[64];
 	r->unchecked = true; /* the log does not know of it */
-	member_set_offers(m, offers_one(m->group, m->group->protocol, bytes_of(bytes, writer_len(&w))));
+	member_set_offers(m, offers_one(m->group, m->group->protocol, rig_subscription(buf, sizeof(buf), topic)));
+	group_subscribe(m->group);
 }
 
 static struct call *stable(void)

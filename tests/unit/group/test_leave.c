@@ -82,6 +82,22 @@ Test(leave, fenced)
 	cr_expect_eq(s->error, 0);
 }
 
+Test(leave, nobody_is_left_but_an_id_that_was_handed_out)
+{
+	struct call *joins[1];
+	rig_stable(r, joins, 1);
+	struct call *asked = rig_join(r, 4, "", NULL, 10000, 60000, "range");
+	cr_assert_eq(asked->error, 79);
+	rig_leave(r, 1, joins[0]->id);
+	cr_expect_str_eq(rig_state(r), "Empty", "before any time passes");
+	cr_expect_eq(rig_group(r)->generation, 2);
+	struct call *back = rig_join(r, 4, asked->id, NULL, 10000, 60000, "range");
+	rig_pass(r, 2900);
+	cr_expect(!back->answered, "the initial delay runs");
+	rig_pass(r, 200);
+	cr_expect_eq(back->generation, 3);
+}
+
 Test(leave, pending_id)
 {
 	struct call *c[1];
