@@ -4,13 +4,17 @@
  *
  * A run is a plan: a list of actions, each with its time and its own random number, made from the seed (plan.c). Everything between two actions
  * follows from them: the consumers are state machines with random numbers of their own. So an action can be left out and the others stay what they
- * are, which is how a failing run is shrunk (shrink.c).
+ * are, which is how a failing run is shrunk (run.c).
  *
- *   plan.c     seed -> settings, consumers, actions          world.c     clock, steps, restart of the server, end of a run
- *   net.c      connections: delay, loss, half-open, FIN, RST  disk.c      the log: delay, refusal, loss of what is not durable
- *   consumer.c the real consumer's life                       assignor.c  range, roundrobin, sticky, cooperative-sticky
- *   rogue.c    stale ids, doubles, garbage                    expect.c    what a request must be answered, from the rules
- *   watch.c    answers: order, bound, one leader, assignment  audit.c     state: timers, removals, generations, live == replayed
+ *   plan.c      seed -> settings, consumers, actions           world.c     clock, steps, restart of the server, end of a run
+ *   net.c       connections: delay, loss, half-open, FIN, RST   disk.c      the log: delay, refusal, failure, loss of what is not durable
+ *   consumer*.c the real consumer's life, subscription.c        assignor.c  range, roundrobin, sticky, cooperative-sticky
+ *   rogue.c     stale ids, doubles, garbage                     expect.c    what a request must be answered, from the rules
+ *
+ *   Checked of what passes the seam                             Checked of the state
+ *   watch.c     once, in order, in time, as expected            audit.c     counts, timers, parked requests; nothing is left at the end
+ *   epoch.c     one leader, protocol, assignment a generation   shadows.c   removals, phases, generations, sessions from step to step
+ *   watch_offsets.c  offsets: durable, whole, not older         replicas.c  live == replayed
  *
  * Invariants are checked where they can be seen first; the first violation ends the process with status SIM_VIOLATION after one line that starts
  * with its name.
@@ -430,6 +434,7 @@ void watch_group_gone(struct world *w, int group);
 void watch_fini(struct world *w);
 
 void audit_step(struct world *w);
+void audit_ours(struct world *w, int number);
 void audit_deep(struct world *w);
 void audit_restart(struct world *w);
 void audit_end(struct world *w);

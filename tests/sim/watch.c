@@ -1,11 +1,10 @@
 /*
- * watch.c - what passes the seam: every request is answered at most once, in order, as expect.c says, and in time; and what all answers of one
- * generation say fits together.
+ * watch.c - what passes the seam: every request is answered at most once, in order, as expect.c says, and in time.
  *
  * Bounds. A join waits for the largest rebalance timeout that anybody of its group ever asked for, or the initial delay; a sync for the same
  * (the sync timer has that length); everything may wait for the log once.
  */
-#include "sim.h"
+#include "watch.h"
 
 #define LOG_WAIT_US 12000000ull /* slowest log of a plan, twice over */
 #define SLACK_US 1500000ull	/* a stalled worker; the pause of a join phase that found nobody */
@@ -15,325 +14,9 @@ static bool is_member_api(int16_t api)
 	return api == api_key_join_group || api == api_key_sync_group || api == api_key_fetch;
 }
 
-/* Same member, or the same static member after a restart: ids are the instance id and 37 more characters. */
-static bool same_member(const char *a, const char *b)
-{
-	size_t n = strlen(a);
-	return strcmp(a, b) == 0 || (strncmp(a, "inst", 4) == 0 && n > 37 && n == strlen(b) && strncmp(a, b, n - 37) == 0);
-}
-
-/* ---- generations ---- */
-
-static struct epoch *epoch_of(struct world *w, int group, int32_t generation)
-{
-	struct epoch *e = &w->epochs[group][(uint32_t)generation % EPOCHS];
-	return e->generation == generation && generation > 0 ? e : NULL;
-}
-
-static void epoch_reset(struct epoch *e)
-{
-	for (unsigned int i = 0; i < e->candidates_len; i++) {
-		for (unsigned int k = 0; k < e->candidates[i]->len; k++)
-			bytes_free(&e->candidates[i]->list[k].bytes);
-		free(e->candidates[i]);
-	}
-	memset(e, 0, sizeof(*e));
-}
-
-static struct epoch *epoch_new(struct world *w, int group, int32_t generation)
-{
-	struct epoch *e = &w->epochs[group][(uint32_t)generation % EPOCHS];
-	epoch_reset(e);
-	e->generation = generation;
-	return e;
-}
-
-/* The leader hands in an assignment that the group may take. */
-static void note_assignment(struct conn *c, const struct asked *a, const struct sync_group_request *in)
-{
-	struct world *w = c->w;
-	const struct group *g = group_find(world_shard(w, a->group), w->group_id[a->group]);
-	if (g == NULL || g->state != GROUP_COMPLETING || a->expect.code != EXPECT_ANY || g->leader == NULL || !bytes_equal(g->leader->id, in->member_id))
-		return;
-	struct epoch *e = epoch_of(w, a->group, a->generation);
-	if (e == NULL) { /* all its joins are still kept behind something; somebody guessed */
-		char protocol[TEXT];
-		e = epoch_new(w, a->group, a->generation);
-		memcpy(e->leader, a->member, TEXT);
-		text_of(protocol, g->protocol);
-		snprintf(e->protocol, sizeof(e->protocol), "%.31s", protocol);
-	}
-	REQUIRE(w, "two-leaders", same_member(e->leader, a->member), "generation %d: the engine's leader is %s, answered was %s", a->generation,
-		a->member, e->leader);
-	if (e->candidates_len == ARRAY_LEN(e->candidates))
-		return;
-	struct candidate *k = calloc(1, sizeof(*k));
-	k->position = w->disk.len;
-	for (int32_t i = 0; i < in->assignments_len && k->len < ARRAY_LEN(k->list); i++) {
-		text_of(k->list[k->len].id, in->assignments[i].member_id);
-		CHECK(bytes_dup(&k->list[k->len++].bytes, in->assignments[i].assignment));
-	}
-	e->mask |= 1u << e->candidates_len;
-	e->candidates[e->candidates_len++] = k;
-	c->new_candidate = k;
-}
-
-/* The last entry of a member counts; whom the leader forgot gets nothing. */
-static struct bytes candidate_bytes(const struct candidate *k, const char *member)
-{
-	struct bytes out = BYTES_EMPTY;
-	for (unsigned int i = 0; i < k->len; i++)
-		if (same_member(k->list[i].id, member))
-			out = k->list[i].bytes;
-	return out;
-}
-
-static void check_sync(struct conn *c, const struct asked *a, const struct sync_group_response *r)
-{
-	struct world *w = c->w;
-	if (r->error_code != 0 || a->group < 0)
-		return;
-	struct epoch *e = epoch_of(w, a->group, a->generation);
-	REQUIRE(w, "generation-unknown", e != NULL, "sync of generation %d, which was never answered", a->generation);
-	bool durable = false;
-	uint32_t fitting = 0;
-	for (unsigned int i = 0; i < e->candidates_len; i++) {
-		if (bytes_equal(candidate_bytes(e->candidates[i], a->member), r->assignment))
-			fitting |= 1u << i;
-		durable |= e->candidates[i]->position <= w->disk.durable;
-	}
-	REQUIRE(w, "wrong-assignment", (e->mask & fitting) != 0, "%s of group %d generation %d got an assignment that the leader did not send",
-		a->member, a->group, a->generation);
-	e->mask &= fitting;
-	REQUIRE(w, "answered-before-durable", durable, "assignment of group %d generation %d", a->group, a->generation);
-	if (a->version >= 5)
-		REQUIRE(w, "sync-protocol", bytes_equal(r->protocol_name, bytes_str(e->protocol)), "sync names another protocol than join: %.*s",
-			(int)r->protocol_name.len, r->protocol_name.p);
-}
-
-static void check_join_list(struct conn *c, const char *self, const struct join_group_response *r)
-{
-	bool found = false;
-	for (int32_t i = 0; i < r->members_len; i++) {
-		char id[TEXT];
-		text_of(id, r->members[i].member_id);
-		found |= strcmp(id, self) == 0;
-		for (int32_t k = 0; k < i; k++)
-			REQUIRE(c->w, "listed-twice", !bytes_equal(r->members[k].member_id, r->members[i].member_id), "%s", id);
-	}
-	REQUIRE(c->w, "leader-not-listed", found, "%s leads and is not in its list", self);
-}
-
-static void check_join(struct conn *c, struct asked *a, const struct join_group_response *r)
-{
-	struct world *w = c->w;
-	char id[TEXT], leader[TEXT], protocol[TEXT];
-	if (r->error_code != 0 || a->group < 0) {
-		REQUIRE(w, "failed-join-with-generation", r->error_code == 0 || r->generation_id == -1, "error %d, generation %d", r->error_code,
-			r->generation_id);
-		return;
-	}
-	text_of(id, r->member_id);
-	text_of(leader, r->leader);
-	text_of(protocol, r->protocol_name);
-	REQUIRE(w, "join-generation", r->generation_id >= a->expect.generation_least &&
-		(a->expect.generation_exact < 0 || a->expect.generation_exact == r->generation_id),
-		"%s got generation %d, least %d, exact %d", id, r->generation_id, a->expect.generation_least, a->expect.generation_exact);
-	REQUIRE(w, "join-other-id", a->member[0] == '\0' || strcmp(a->member, id) == 0, "%s joined and was answered as %s", a->member, id);
-	REQUIRE(w, "join-no-protocol", protocol[0] != '\0', "%s got no protocol", id);
-	struct epoch *e = epoch_of(w, a->group, r->generation_id);
-	if (e == NULL) {
-		e = epoch_new(w, a->group, r->generation_id);
-		memcpy(e->leader, leader, TEXT);
-		snprintf(e->protocol, sizeof(e->protocol), "%.31s", protocol);
-	}
-	REQUIRE(w, "two-leaders", same_member(e->leader, leader), "generation %d: %s and %s", r->generation_id, e->leader, leader);
-	REQUIRE(w, "two-protocols", strcmp(e->protocol, protocol) == 0, "generation %d: %s and %s", r->generation_id, e->protocol, protocol);
-	if (strcmp(leader, id) == 0)
-		check_join_list(c, id, r);
-	else
-		REQUIRE(w, "follower-gets-list", r->members_len == 0, "%s follows and got %d members", id, r->members_len);
-}
-
-/* ---- offsets ---- */
-
-/* What goes with an offset follows from it, so that a fetch can be checked whole. Versions below 6 have no leader epoch. */
-int32_t commit_epoch(struct world *w, int64_t offset, int16_t version)
-{
-	w->offset_epoch[offset] = version >= 6 ? (int8_t)(offset % 5) : -1;
-	return (int32_t)(offset % 5);
-}
-
-struct bytes commit_metadata(int64_t offset)
-{
-	return offset % 3 == 0 ? BYTES_NULL : BYTES_LITERAL("sim");
-}
-
-int part_of(struct bytes topic, int32_t index)
-{
-	for (unsigned int p = 0; p < PARTS; p++)
-		if (bytes_equal(bytes_str(topic_names[part_topic(p)]), topic) && part_index(p) == index)
-			return (int)p;
-	return -1;
-}
-
-static struct bytes topic_name(struct world *w, struct bytes name, const struct uuid *id)
-{
-	const struct image_topic *t = uuid_is_zero(id) ? NULL : image_topic_by_id(w->image, id);
-	return t != NULL ? t->name : name;
-}
-
-static bool log_mapped(int32_t code)
+bool log_mapped(int32_t code)
 {
 	return code == 15 || code == 16 || code == -1;
-}
-
-static void check_commit(struct conn *c, struct asked *a, const struct offset_commit_response *r)
-{
-	struct world *w = c->w;
-	for (int32_t t = 0; t < r->topics_len; t++) {
-		for (int32_t i = 0; i < r->topics[t].partitions_len; i++) {
-			int p = part_of(topic_name(w, r->topics[t].name, &r->topics[t].topic_id), r->topics[t].partitions[i].partition_index);
-			int32_t code = r->topics[t].partitions[i].error_code, want = a->expect.code;
-			if (p < 0) {
-				REQUIRE(w, "commit-to-nothing", code == 3 || code == 100, "a partition that does not exist got %d", code);
-				continue;
-			}
-			c->w->step.code = code;
-			if (a->group < 0 || code == 12)
-				continue;
-			REQUIRE(w, "unexpected-code", want == EXPECT_ANY || code == want || (a->expect.log_may_fail && log_mapped(code)),
-				"OffsetCommit of %s generation %d got %d instead of %d", a->member, a->generation, code, want);
-			if (code != 0 || a->offsets[p] < 0)
-				continue;
-			uint64_t at = w->offset_position[a->offsets[p]];
-			REQUIRE(w, "answered-before-durable", at != 0 && at <= w->disk.durable, "commit of offset %lld", (long long)a->offsets[p]);
-			int64_t before = w->acked[a->group][p];
-			if (before < 0 || w->offset_position[before] < at)
-				w->acked[a->group][p] = a->offsets[p];
-		}
-	}
-}
-
-static void check_fetched(struct world *w, const struct asked *a, struct bytes topic, int32_t index, int64_t offset, int32_t epoch, struct bytes metadata)
-{
-	int p = part_of(topic, index);
-	if (p < 0 || a->group < 0)
-		return;
-	uint64_t at = offset >= 0 && (uint64_t)offset < w->offset_cap ? w->offset_position[offset] : 0;
-	REQUIRE(w, "offset-lost", at >= a->least[p] || (at == 0 && w->tombstones[a->group][p] >= a->least[p]), "group %d partition %d: fetched %lld, older than what was appended before", a->group, p,
-		(long long)offset);
-	if (at == 0) {
-		REQUIRE(w, "offset-invented", offset == -1, "group %d partition %d: %lld", a->group, p, (long long)offset);
-		return;
-	}
-	REQUIRE(w, "offset-epoch", a->version < 5 || epoch == w->offset_epoch[offset], "%lld: leader epoch %d", (long long)offset, epoch);
-	REQUIRE(w, "offset-metadata", bytes_equal(metadata, offset % 3 == 0 ? BYTES_EMPTY : BYTES_LITERAL("sim")), "%lld: %.*s", (long long)offset, metadata.len, metadata.p);
-	struct record_key key;
-	REQUIRE(w, "offset-not-durable", at <= w->disk.durable, "%lld", (long long)offset);
-	CHECK(record_key_decode(&key, w->disk.entries[at - 1].e.key));
-	REQUIRE(w, "offset-of-another", bytes_equal(key.group, w->group_id[a->group]) && bytes_equal(key.topic, topic) && key.partition == index,
-		"group %d partition %d got the offset of another one", a->group, p);
-}
-
-static void check_fetch(struct conn *c, const struct asked *a, const struct offset_fetch_response *r)
-{
-	struct world *w = c->w;
-	for (int32_t t = 0; a->version < 8 && t < r->topics_len; t++)
-		for (int32_t i = 0; i < r->topics[t].partitions_len; i++)
-			check_fetched(w, a, r->topics[t].name, r->topics[t].partitions[i].partition_index, r->topics[t].partitions[i].committed_offset,
-				      r->topics[t].partitions[i].committed_leader_epoch, r->topics[t].partitions[i].metadata);
-	for (int32_t t = 0; r->groups_len > 0 && t < r->groups[0].topics_len; t++) {
-		const struct offset_fetch_response_topics *topic = &r->groups[0].topics[t];
-		for (int32_t i = 0; i < topic->partitions_len; i++)
-			check_fetched(w, a, topic_name(w, topic->name, &topic->topic_id), topic->partitions[i].partition_index,
-				      topic->partitions[i].committed_offset, topic->partitions[i].committed_leader_epoch, topic->partitions[i].metadata);
-	}
-}
-
-/* ---- in ---- */
-
-static void name_in_step(struct world *w, struct bytes id)
-{
-	if (w->step.named_len < ARRAY_LEN(w->step.named))
-		text_of(w->step.named[w->step.named_len++], id);
-}
-
-static void facts_of_member(struct asked *a, struct bytes member, struct bytes instance, int32_t generation)
-{
-	text_of(a->member, member);
-	text_of(a->instance, instance);
-	a->has_instance = !bytes_is_null(instance);
-	a->generation = generation;
-}
-
-static struct bytes facts_commit(struct conn *c, struct asked *a, const struct offset_commit_request *in)
-{
-	facts_of_member(a, in->member_id, in->group_instance_id, in->generation_id_or_member_epoch);
-	for (unsigned int p = 0; p < PARTS; p++)
-		a->offsets[p] = -1;
-	for (int32_t t = 0; t < in->topics_len; t++)
-		for (int32_t i = 0; i < in->topics[t].partitions_len; i++) {
-			const struct offset_commit_request_partition *part = &in->topics[t].partitions[i];
-			int p = part_of(topic_name(c->w, in->topics[t].name, &in->topics[t].topic_id), part->partition_index);
-			if (p >= 0)
-				a->offsets[p] = (uint64_t)part->committed_offset < c->w->offset_cap ? part->committed_offset : -1;
-		}
-	return in->group_id;
-}
-
-static struct bytes facts_leave(struct conn *c, struct asked *a, const struct leave_group_request *in)
-{
-	if (a->version <= 2)
-		name_in_step(c->w, in->member_id);
-	for (int32_t i = 0; a->version >= 3 && i < in->members_len; i++) {
-		name_in_step(c->w, in->members[i].member_id);
-		if (!bytes_is_null(in->members[i].group_instance_id))
-			name_in_step(c->w, in->members[i].group_instance_id);
-	}
-	return in->group_id;
-}
-
-/* The facts of a decoded request; returns its group id. */
-static struct bytes facts_of(struct conn *c, struct asked *a, const void *in)
-{
-	switch (a->api) {
-	case api_key_join_group: {
-		const struct join_group_request *j = in;
-		facts_of_member(a, j->member_id, j->group_instance_id, -1);
-		int64_t timeout = a->version == 0 ? j->session_timeout_ms : j->rebalance_timeout_ms;
-		int group = world_group(c->w, j->group_id);
-		int64_t *largest = &c->w->largest_timeout_ms[group < 0 ? GROUPS : group];
-		*largest = timeout > *largest ? timeout : *largest;
-		return j->group_id;
-	}
-	case api_key_sync_group: {
-		const struct sync_group_request *s = in;
-		facts_of_member(a, s->member_id, s->group_instance_id, s->generation_id);
-		return s->group_id;
-	}
-	case api_key_heartbeat: {
-		const struct heartbeat_request *h = in;
-		facts_of_member(a, h->member_id, h->group_instance_id, h->generation_id);
-		return h->group_id;
-	}
-	case api_key_leave_group:
-		return facts_leave(c, a, in);
-	case api_key_delete_groups: {
-		const struct delete_groups_request *d = in;
-		return d->groups_names_len > 0 ? d->groups_names[0] : BYTES_NULL;
-	}
-	case api_key_offset_delete:
-		return ((const struct offset_delete_request *)in)->group_id;
-	case api_key_offset_commit:
-		return facts_commit(c, a, in);
-	case api_key_offset_fetch: {
-		const struct offset_fetch_request *f = in;
-		return a->version < 8 ? f->group_id : f->groups_len > 0 ? f->groups[0].group_id : BYTES_NULL;
-	}
-	default:
-		return BYTES_NULL;
-	}
 }
 
 static uint64_t bound_of(struct world *w, const struct asked *a)
@@ -424,13 +107,13 @@ void watch_delivered(struct conn *c, const uint8_t *p, size_t len)
 	if (a->group >= 0 && a->api == api_key_join_group && a->has_instance && a->member[0] == '\0')
 		fence_parked(w, a);
 	if (a->group >= 0 && a->api == api_key_sync_group)
-		note_assignment(c, a, in);
+		epoch_note_assignment(c, a, in);
 	if (a->group >= 0 && a->api == api_key_offset_fetch)
 		remember_least(w, a);
 	if (a->api == api_key_join_group) {
-		name_in_step(w, bytes_str(a->member));
+		facts_name_in_step(w, bytes_str(a->member));
 		if (a->has_instance)
-			name_in_step(w, bytes_str(a->instance));
+			facts_name_in_step(w, bytes_str(a->instance));
 	}
 	if (w->trace)
 		trace(w, "conn %u <- %s v%d #%d group %d member %.24s %s generation %d", c->number, type->name, a->version, a->correlation_id, a->group,
@@ -456,8 +139,6 @@ void watch_returned(struct conn *c, enum service_verdict verdict)
 	REQUIRE(w, "not-answered", !a->expect.immediate || c->asked_len > 1 || c->eof, "api %d v%d of %s was not answered at once, should get %d", a->api,
 		a->version, a->member, a->expect.code);
 }
-
-/* ---- out ---- */
 
 static int32_t code_of(const struct asked *a, const void *out)
 {
@@ -496,9 +177,9 @@ static void check_answer(struct conn *c, struct asked *a, const void *out)
 	if (w->trace)
 		trace(w, "conn %u -> api %d v%d #%d error %d", c->number, a->api, a->version, a->correlation_id, code);
 	if (a->api == api_key_offset_commit)
-		check_commit(c, a, out);
+		offsets_check_commit(c, a, out);
 	if (a->api == api_key_offset_fetch)
-		check_fetch(c, a, out);
+		offsets_check_fetch(c, a, out);
 	if (a->group < 0)
 		return;
 	if (want >= -1 && code != EXPECT_ANY)
@@ -515,9 +196,9 @@ static void check_answer(struct conn *c, struct asked *a, const void *out)
 		REQUIRE(w, "answered-before-durable", code != 0 || r->generation_id > a->expect.generation_least, "static replacement of %s", a->instance);
 	}
 	if (a->api == api_key_join_group)
-		check_join(c, a, out);
+		epoch_check_join(c, a, out);
 	if (a->api == api_key_sync_group)
-		check_sync(c, a, out);
+		epoch_check_sync(c, a, out);
 	if (a->api == api_key_sync_group && code == 0 && want == EXPECT_ANY && c->in_call != a)
 		audit_life(w, a->group, a->member);
 }

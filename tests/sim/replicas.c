@@ -1,0 +1,109 @@
+/*
+ * replicas.c - live == replayed: a second shard, made from nothing but the log's bytes, equals the live one (groups at rest and all offsets).
+ */
+#include "sim.h"
+
+static bool at_rest(const struct group *g)
+{
+	return (g->state == GROUP_EMPTY || g->state == GROUP_STABLE) && g->writes == 0 && !g->unsaved;
+}
+
+static void compare_member(struct world *w, const struct member *m, struct group *replayed)
+{
+	const struct member *r = member_find(replayed, m->id);
+	REQUIRE(w, "replay-differs", r != NULL, "member %.*s is not in the log", m->id.len, m->id.p);
+	REQUIRE(w, "replay-differs", bytes_equal(m->instance_id, r->instance_id) && bytes_equal(m->client_id, r->client_id) && bytes_equal(m->host, r->host),
+		"identity of %.*s", m->id.len, m->id.p);
+	REQUIRE(w, "replay-differs", m->session_timeout_ms == r->session_timeout_ms && m->rebalance_timeout_ms == r->rebalance_timeout_ms,
+		"timeouts of %.*s", m->id.len, m->id.p);
+	REQUIRE(w, "replay-differs", bytes_equal(member_metadata(m), member_metadata(r)), "subscription of %.*s", m->id.len, m->id.p);
+	REQUIRE(w, "replay-differs", bytes_equal(m->assignment, r->assignment), "assignment of %.*s", m->id.len, m->id.p);
+}
+
+struct pair {
+	struct world *w;
+	struct shard *live, *replica;
+	struct bytes group;
+	unsigned int offsets;
+};
+
+static void compare_group(struct table_node *n, void *arg)
+{
+	struct pair *pair = arg;
+	struct world *w = pair->w;
+	const struct group *g = CONTAINER_OF(n, struct group, node);
+	struct group *r = group_find(pair->replica, g->id);
+	if (!at_rest(g))
+		return;
+	REQUIRE(w, "replay-differs", r != NULL, "group %.*s is not in the log", g->id.len, g->id.p);
+	REQUIRE(w, "replay-differs", g->state == r->state && g->generation == r->generation && g->members_len == r->members_len,
+		"group %.*s: %s %d with %u members, in the log %s %d with %u", g->id.len, g->id.p, group_state_name(g->state), g->generation,
+		g->members_len, group_state_name(r->state), r->generation, r->members_len);
+	REQUIRE(w, "replay-differs", bytes_equal(g->protocol_type, r->protocol_type) && bytes_equal(g->protocol, r->protocol), "protocol of %.*s",
+		g->id.len, g->id.p);
+	REQUIRE(w, "replay-differs", g->state_ms == r->state_ms, "time of state of %.*s: %lld and %lld", g->id.len, g->id.p, (long long)g->state_ms,
+		(long long)r->state_ms);
+	REQUIRE(w, "replay-differs", bytes_equal(g->leader == NULL ? BYTES_NULL : g->leader->id, r->leader == NULL ? BYTES_NULL : r->leader->id),
+		"leader of %.*s", g->id.len, g->id.p);
+	for (uint32_t i = 0; i < g->members_len; i++)
+		compare_member(w, g->members[i], r);
+}
+
+static void compare_offset(void *arg, struct bytes topic, int32_t partition, const struct record_offset *v)
+{
+	struct pair *pair = arg;
+	struct record_offset r;
+	pair->offsets++;
+	REQUIRE(pair->w, "replay-differs", offsets_get(&pair->replica->offsets, pair->group, topic, partition, &r) && r.offset == v->offset &&
+		r.leader_epoch == v->leader_epoch && r.commit_ms == v->commit_ms && r.expire_ms == v->expire_ms && bytes_equal(r.metadata, v->metadata),
+		"offset of %.*s %.*s %d", pair->group.len, pair->group.p, topic.len, topic.p, partition);
+}
+
+static void compare_offsets(void *arg, struct bytes group)
+{
+	struct pair *pair = arg;
+	pair->group = group;
+	offsets_each(&pair->live->offsets, group, compare_offset, pair);
+}
+
+static struct shard *replica_new(struct world *w, unsigned int number)
+{
+	uint64_t random[2] = {number + 5, 6};
+	struct shard *s = shard_new(number, &w->disk.log, &w->plan.settings, &w->replica_stats, random, w->now);
+	CHECK(s != NULL);
+	return s;
+}
+
+static void audit_replay(struct world *w)
+{
+	for (; w->replayed < w->disk.durable; w->replayed++) {
+		const struct disk_entry *e = &w->disk.entries[w->replayed];
+		if (w->replicas[e->shard] == NULL)
+			w->replicas[e->shard] = replica_new(w, e->shard);
+		REQUIRE(w, "record-unreadable", shard_replay(w->replicas[e->shard], &e->e, w->now), "record %llu", (unsigned long long)w->replayed);
+	}
+}
+
+void audit_deep(struct world *w)
+{
+	audit_replay(w);
+	for (unsigned int i = 0; i < SHARDS; i++) {
+		struct shard *live = world_shard_number(w, i);
+		struct pair pair = {w, live, w->replicas[i], BYTES_NULL, 0}, back = {w, w->replicas[i], live, BYTES_NULL, 0};
+		if (live->writes.first != NULL || w->disk.durable < live->writes.appended || w->replicas[i] == NULL)
+			continue;
+		table_each(&live->groups, compare_group, &pair);
+		offsets_each_group(&live->offsets, compare_offsets, &pair);
+		offsets_each_group(&w->replicas[i]->offsets, compare_offsets, &back);
+		REQUIRE(w, "replay-differs", pair.offsets == back.offsets, "%u offsets, %u in the log", pair.offsets, back.offsets);
+		REQUIRE(w, "replay-differs", live->groups.count == w->replicas[i]->groups.count || w->disk.fail_code != 0, "%zu groups, %zu in the log",
+			(size_t)live->groups.count, (size_t)w->replicas[i]->groups.count);
+	}
+}
+
+void audit_fini(struct world *w)
+{
+	for (unsigned int i = 0; i < SHARDS; i++)
+		if (w->replicas[i] != NULL)
+			shard_free(w->replicas[i]);
+}
