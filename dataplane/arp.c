@@ -249,33 +249,60 @@ static void defend(struct arp *arp, struct now now)
 	send_packet(arp, OP_REQUEST, unknown, arp->self->addr, broadcast);
 }
 
-void arp_input(struct arp *arp, const uint8_t *p, size_t len, struct now now)
+struct packet {
+	const uint8_t *mac; /* of the sender */
+	uint32_t sender, target;
+	uint8_t op;
+	bool local; /* the sender is a neighbour */
+};
+
+/* False: no ARP packet of a single host. */
+static bool parse(const struct arp *arp, const uint8_t *p, size_t len, struct packet *out)
 {
 	static const uint8_t kind[6] = {0, 1, 8, 0, 6, 4}; /* Ethernet, IPv4, and the lengths of their addresses */
 	uint32_t sender, target;
-	if (len < ARP_PACKET_LEN || memcmp(p, kind, sizeof(kind)) != 0 || p[6] != 0 || (p[7] != OP_REQUEST && p[7] != OP_REPLY)) {
-		arp->stats->arp_bad++;
-		return;
-	}
+	if (len < ARP_PACKET_LEN || memcmp(p, kind, sizeof(kind)) != 0 || p[6] != 0 || (p[7] != OP_REQUEST && p[7] != OP_REPLY))
+		return false;
 	const uint8_t *mac = p + 8;
+	if ((mac[0] & 1) != 0 || memcmp(mac, unknown, 6) == 0)
+		return false;
 	memcpy(&sender, p + 14, 4);
 	memcpy(&target, p + 24, 4);
-	sender = rte_be_to_cpu_32(sender);
-	target = rte_be_to_cpu_32(target);
-	if ((mac[0] & 1) != 0 || memcmp(mac, unknown, 6) == 0) {
+	*out = (struct packet){mac, rte_be_to_cpu_32(sender), rte_be_to_cpu_32(target), p[7], false};
+	out->local = ipv4_is_host(arp->self, out->sender) && ipv4_next_hop(arp->self, out->sender) == out->sender;
+	return true;
+}
+
+void arp_input(struct arp *arp, const uint8_t *p, size_t len, struct now now)
+{
+	struct packet in;
+	if (!parse(arp, p, len, &in)) {
 		arp->stats->arp_bad++;
 		return;
 	}
-	if (sender == arp->self->addr) {
-		if (memcmp(mac, arp->mac, 6) != 0)
+	if (in.sender == arp->self->addr) {
+		if (memcmp(in.mac, arp->mac, 6) != 0)
 			defend(arp, now);
 		return;
 	}
-	bool local = ipv4_is_host(arp->self, sender) && ipv4_next_hop(arp->self, sender) == sender;
-	if (p[7] == OP_REQUEST)
-		input_request(arp, sender, target, mac, local, now);
+	if (in.op == OP_REQUEST)
+		input_request(arp, in.sender, in.target, in.mac, in.local, now);
 	else
-		input_reply(arp, sender, mac, now);
+		input_reply(arp, in.sender, in.mac, now);
+}
+
+void arp_overhear(struct arp *arp, const uint8_t *p, size_t len, struct now now)
+{
+	struct packet in;
+	if (!parse(arp, p, len, &in) || !in.local || in.sender == arp->self->addr)
+		return;
+	struct entry *e = find(arp, in.sender);
+	if (in.op == OP_REQUEST && in.target == arp->self->addr)
+		learn(arp, in.sender, in.mac, now);
+	else if (e != NULL && in.op == OP_REPLY && is_listed(e))
+		input_reply(arp, in.sender, in.mac, now);
+	else if (e != NULL && e->state == KNOWN && memcmp(e->mac, in.mac, 6) != 0)
+		verify(arp, e, now);
 }
 
 /* ---- use ---- */

@@ -42,6 +42,9 @@ size_t arp_memory_needed(void);
 /* An ARP packet arrived. Any bytes are safe. */
 void arp_input(struct arp *arp, const uint8_t *p, size_t len, struct now now);
 
+/* The same for a packet that another worker of the host received and answers: it is only learned from. */
+void arp_overhear(struct arp *arp, const uint8_t *p, size_t len, struct now now);
+
 /* The neighbour's MAC, valid until the next call of this module; NULL: not known, see arp_hold. */
 const uint8_t *arp_lookup(struct arp *arp, uint32_t addr, struct now now);
 

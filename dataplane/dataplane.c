@@ -19,6 +19,7 @@ struct dataplane {
 	struct eal eal;
 	struct port port;
 	struct rte_mempool *pools[PORT_WORKERS_MAX];
+	struct exchange *exchange; /* between the workers; NULL: there is only one */
 	struct worker *workers; /* array of cfg.workers */
 	unsigned int started;	/* of them, to be finished */
 	uint32_t stopping;
@@ -59,13 +60,14 @@ static bool start_port(struct dataplane *dp, char *err, size_t err_len)
 static bool make_workers(struct dataplane *dp, char *err, size_t err_len)
 {
 	dp->workers = aligned_alloc(MUSTER_CACHE_LINE, dp->cfg.workers * sizeof(struct worker));
-	if (dp->workers == NULL) {
+	dp->exchange = dp->cfg.workers > 1 ? exchange_new(dp->cfg.workers) : NULL;
+	if (dp->workers == NULL || (dp->exchange == NULL && dp->cfg.workers > 1)) {
 		snprintf(err, err_len, "out of memory");
 		return false;
 	}
 	for (unsigned int w = 0; w < dp->cfg.workers; w++) {
 		dp->started = w + 1;
-		if (!worker_init(&dp->workers[w], w, &dp->cfg, &dp->port, dp->pools[w], &dp->stopping, err, err_len))
+		if (!worker_init(&dp->workers[w], w, &dp->cfg, &dp->port, dp->exchange, dp->pools[w], &dp->stopping, err, err_len))
 			return false;
 	}
 	return true;
@@ -111,6 +113,12 @@ struct stats *dataplane_stats(struct dataplane *dp, unsigned int w)
 	return &dp->workers[w].stats;
 }
 
+struct mailbox *dataplane_mailbox(struct dataplane *dp, unsigned int w)
+{
+	CHECK(w < dp->cfg.workers);
+	return dp->exchange == NULL ? NULL : &dp->workers[w].mailbox.mailbox;
+}
+
 void dataplane_describe(const struct dataplane *dp, char *out, size_t out_len)
 {
 	port_describe(&dp->port, out, out_len);
@@ -147,6 +155,11 @@ void dataplane_stop(struct dataplane *dp)
 		idle_wake(&dp->workers[w].idle);
 }
 
+static void drop_frame(void *frame)
+{
+	rte_pktmbuf_free(frame);
+}
+
 void dataplane_free(struct dataplane *dp)
 {
 	if (dp == NULL)
@@ -155,6 +168,7 @@ void dataplane_free(struct dataplane *dp)
 	port_stop(&dp->port);
 	for (unsigned int w = 0; w < dp->started; w++)
 		worker_fini(&dp->workers[w]);
+	exchange_free(dp->exchange, drop_frame);
 	free(dp->workers);
 	for (unsigned int w = 0; w < dp->cfg.workers; w++)
 		mbufs_free(dp->pools[w]);

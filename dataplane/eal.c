@@ -67,10 +67,10 @@ static bool is_kind(const struct dataplane_config *cfg, const char *kind)
 	return strncmp(cfg->device, kind, strlen(kind)) == 0;
 }
 
-/* Worker n on lcore n. Without a CPU of its own, lcore 0 may run wherever the process may. */
+/* Worker n on lcore n. Without a CPU of its own, each may run wherever the process may. */
 static bool add_lcores(struct eal *eal, const struct dataplane_config *cfg)
 {
-	char list[1024];
+	char list[1024], text[1536];
 	size_t used = 0;
 	cpu_set_t allowed;
 	if (cfg->cpu >= 0) {
@@ -80,12 +80,18 @@ static bool add_lcores(struct eal *eal, const struct dataplane_config *cfg)
 		return used < sizeof(list) && add(eal, "--lcores=%s", list);
 	}
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
-		return add(eal, "--lcores=0@0");
+		return false;
 	list[0] = '\0';
 	for (int c = 0; c < CPU_SETSIZE && used < sizeof(list); c++)
 		if (CPU_ISSET(c, &allowed))
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%d", used == 0 ? "" : ",", c);
-	return used < sizeof(list) && add(eal, "--lcores=0@(%s)", list);
+	if (used >= sizeof(list))
+		return false;
+	if (cfg->workers == 1)
+		snprintf(text, sizeof(text), "0@(%s)", list);
+	else
+		snprintf(text, sizeof(text), "(0-%u)@(%s)", cfg->workers - 1, list);
+	return add(eal, "--lcores=%s", text);
 }
 
 bool eal_arguments(struct eal *eal, const struct dataplane_config *cfg, bool huge, size_t dpdk_bytes)

@@ -30,8 +30,8 @@
 
 bool idle_init(struct idle *idle, enum idle_policy policy, const struct port *port, uint16_t queue, const char *device)
 {
-	*idle = (struct idle){.policy = policy, .port = port->id, .queue = queue, .gap_us = REST_CLAMP_US};
-	idle->rx = policy == IDLE_ADAPTIVE ? rx_fd_find(port, queue, device) : (struct rx_fd){.fd = -1};
+	*idle = (struct idle){.policy = policy, .port = port->id, .queue = queue, .has_queue = queue < port->queues, .gap_us = REST_CLAMP_US};
+	idle->rx = policy == IDLE_ADAPTIVE && idle->has_queue ? rx_fd_find(port, queue, device) : (struct rx_fd){.fd = -1};
 	idle->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return idle->wake_fd >= 0;
 }
@@ -79,7 +79,7 @@ bool idle_after_round(struct idle *idle, bool worked, struct now now)
 uint64_t idle_sleep(struct idle *idle, uint64_t until_us, struct now now)
 {
 	bool use_rx = idle->rx.fd >= 0 && idle->false_alarms < FALSE_ALARMS_MAX;
-	uint64_t limit = use_rx && idle->rx.level ? SLEEP_MAX_US : POLL_MAX_US, us = until_us - now.us;
+	uint64_t limit = !idle->has_queue || (use_rx && idle->rx.level) ? SLEEP_MAX_US : POLL_MAX_US, us = until_us - now.us;
 	if (until_us <= now.us)
 		return 0;
 	us = us < limit ? us : limit;

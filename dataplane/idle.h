@@ -10,6 +10,7 @@ struct idle {
 	enum idle_policy policy;
 	struct rx_fd rx;
 	uint16_t port, queue;
+	bool has_queue;	      /* a worker without a receive queue waits for its neighbours only */
 	int wake_fd;	      /* eventfd: readable when somebody wants the worker awake */
 	bool resting;	      /* no work since since_us */
 	uint64_t since_us;
@@ -17,7 +18,7 @@ struct idle {
 	unsigned int false_alarms; /* sleeps in a row that the port's descriptor ended although there was no work */
 };
 
-/* False: no descriptors are left. */
+/* `queue` may be beyond the queues of the port: then there is none to wait for. False: no descriptors are left. */
 bool idle_init(struct idle *idle, enum idle_policy policy, const struct port *port, uint16_t queue, const char *device);
 void idle_fini(struct idle *idle);
 

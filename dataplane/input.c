@@ -1,6 +1,7 @@
 /*
  * input.c - a receive burst, in passes over all its frames, each pass touching the memory that the next one needs:
  *
+ *   0. what is for another worker goes to it by a ring; of ARP, which all workers must hear, the others get a copy, and only the receiver answers
  *   1. prefetch the headers   2. Ethernet, IPv4 and checksums; ARP and ICMP are done here   3. connections, all looked up at once
  *   4. prefetch the connections   5. TCP, which calls the framing and the service
  *
@@ -65,8 +66,8 @@ static bool input_tcp(struct worker *w, const struct rte_mbuf *m, const uint8_t 
 	return true;
 }
 
-/* Takes one frame as far as TCP's input, or does what it asks for. True: `out` is a segment for TCP. */
-static bool input_frame(struct worker *w, struct rte_mbuf *m, struct arrived *out)
+/* Takes one frame as far as TCP's input, or does what it asks for. True: `out` is a segment for TCP. `heard`: another worker received and answers it. */
+static bool input_frame(struct worker *w, struct rte_mbuf *m, bool heard, struct arrived *out)
 {
 	struct ipv4_packet packet;
 	if (unlikely(m->nb_segs > 1 && rte_pktmbuf_linearize(m) != 0)) {
@@ -87,7 +88,7 @@ static bool input_frame(struct worker *w, struct rte_mbuf *m, struct arrived *ou
 			worker_send_echo(w, &packet);
 		return false;
 	case ETHER_ARP:
-		arp_input(w->arp, payload, len - ETHER_HEADER_LEN, w->now);
+		(heard ? arp_overhear : arp_input)(w->arp, payload, len - ETHER_HEADER_LEN, w->now);
 		return false;
 	case ETHER_DROP:
 		return false;
@@ -113,24 +114,98 @@ static void input_segments(struct worker *w, const struct arrived *in, unsigned 
 	}
 }
 
+static void input_burst(struct worker *w, struct rte_mbuf *frames[], unsigned int n, bool heard)
+{
+	struct arrived segments[WORKER_RX_BURST];
+	unsigned int count = 0;
+	for (unsigned int i = 0; i < n; i++)
+		if (input_frame(w, frames[i], heard, &segments[count]))
+			count++;
+	if (count > 0)
+		input_segments(w, segments, count);
+	rte_pktmbuf_free_bulk(frames, n);
+}
+
+/* ---- between workers ---- */
+
+static void hand_over(struct worker *w, unsigned int to, struct rte_mbuf *m)
+{
+	void *frame = m;
+	if (exchange_give(w->exchange, EXCHANGE_RECEIVED, w->index, to, &frame, 1) == 1)
+		return;
+	w->stats.steer_full++;
+	rte_pktmbuf_free(m);
+}
+
+static void copy_to_all(struct worker *w, struct rte_mbuf *m)
+{
+	for (unsigned int to = 0; to < exchange_workers(w->exchange); to++) {
+		struct rte_mbuf *copy = to == w->index ? NULL : rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX);
+		if (copy != NULL)
+			hand_over(w, to, copy);
+		else
+			w->stats.port_no_mbuf += to != w->index;
+	}
+}
+
+/* Takes out of `frames` what is for others; returns how many are left. */
+static unsigned int sort_out(struct worker *w, struct rte_mbuf *frames[], unsigned int n)
+{
+	unsigned int left = 0;
+	for (unsigned int i = 0; i < n; i++) {
+		struct rte_mbuf *m = frames[i];
+		const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+		unsigned int owner = steer_frame(&w->steer, w->index, frame, m->data_len);
+		if (owner != w->index) {
+			w->stats.steer_handed_over++;
+			hand_over(w, owner, m);
+			continue;
+		}
+		if (unlikely(steer_is_arp(frame, m->data_len)))
+			copy_to_all(w, m);
+		frames[left++] = m;
+	}
+	return left;
+}
+
+unsigned int worker_take_over(struct worker *w)
+{
+	struct rte_mbuf *frames[WORKER_RX_BURST];
+	unsigned int work = 0;
+	if (w->exchange == NULL)
+		return 0;
+	for (unsigned int from = 0; from < exchange_workers(w->exchange); from++) {
+		if (from == w->index)
+			continue;
+		unsigned int n = exchange_take(w->exchange, EXCHANGE_RECEIVED, from, w->index, (void **)frames, WORKER_RX_BURST);
+		w->stats.steer_taken_over += n;
+		work += n;
+		if (n > 0)
+			input_burst(w, frames, n, true);
+		unsigned int room = w->shares_queue ? RTE_MIN(TX_QUEUE - w->tx.n, WORKER_RX_BURST) : 0;
+		n = room == 0 ? 0 : exchange_take(w->exchange, EXCHANGE_TO_SEND, from, w->index, (void **)frames, room);
+		w->stats.steer_sent_for_others += n;
+		work += n;
+		for (unsigned int i = 0; i < n; i++)
+			tx_push(&w->tx, frames[i]);
+	}
+	return work;
+}
+
 unsigned int worker_receive(struct worker *w)
 {
 	struct rte_mbuf *frames[WORKER_RX_BURST];
-	struct arrived segments[WORKER_RX_BURST];
 	rx_fd_nudge(&w->idle.rx);
-	unsigned int n = rte_eth_rx_burst(w->port_id, w->queue, frames, WORKER_RX_BURST), count = 0;
+	unsigned int n = w->has_queue ? rte_eth_rx_burst(w->port_id, w->queue, frames, WORKER_RX_BURST) : 0, mine = n;
 	if (n == 0)
 		return 0;
 	for (unsigned int i = 0; i < n; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(frames[i], const void *));
-	for (unsigned int i = 0; i < n; i++) {
+	for (unsigned int i = 0; i < n; i++)
 		w->stats.port_rx_bytes += frames[i]->pkt_len;
-		if (input_frame(w, frames[i], &segments[count]))
-			count++;
-	}
 	w->stats.port_rx_frames += n;
-	if (count > 0)
-		input_segments(w, segments, count);
-	rte_pktmbuf_free_bulk(frames, n);
+	if (w->exchange != NULL)
+		mine = sort_out(w, frames, n);
+	input_burst(w, frames, mine, false);
 	return n;
 }

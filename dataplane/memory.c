@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "dataplane/arp.h"
+#include "dataplane/exchange.h"
 #include "dataplane/flow.h"
 #include "dataplane/memory.h"
 #include "dataplane/port.h"
@@ -62,7 +63,7 @@ struct eal_memory memory_needed(const struct dataplane_config *cfg)
 {
 	size_t dpdk = mbuf_bytes(cfg) + flow_memory_needed(cfg->max_connections);
 	size_t heap = connection_bytes(cfg) + arp_memory_needed() + cfg->buffer_memory_bytes;
-	return (struct eal_memory){EAL_BASE_BYTES + dpdk * cfg->workers, heap * cfg->workers};
+	return (struct eal_memory){EAL_BASE_BYTES + dpdk * cfg->workers, heap * cfg->workers + exchange_memory_needed(cfg->workers)};
 }
 
 /* ---- the machine ---- */

@@ -2,13 +2,14 @@
  * port.c - configures one ethdev port.
  *
  * Order of ethdev: configure (offloads, queues, RSS) -> adjust descriptors -> RX and TX queues -> MTU -> start -> MAC,
- * promiscuous. Everything optional is tried and remembered in struct port, so that port_describe tells what is really
+ * promiscuous -> flow rules. Everything optional is tried and remembered in struct port, so that port_describe tells what is really
  * in use.
  *
  * The MAC: a TAP's port has by default the very address of the kernel's end of it, so there we speak as another one:
  * the same with the lowest bit of the last byte flipped. A TAP delivers all frames, whatever their destination.
  */
 #include <rte_errno.h>
+#include <rte_flow.h>
 #include <stdio.h>
 
 #include "dataplane/arp.h"
@@ -27,7 +28,9 @@ unsigned int port_mbuf_bytes(unsigned int mtu)
 
 unsigned int port_mbufs(const struct dataplane_config *cfg)
 {
-	return cfg->rx_descriptors + cfg->tx_descriptors + TX_QUEUE + INJECT_TX_ROOM + ARP_ASKING + MBUFS_CACHE * 3 / 2 + 512;
+	unsigned int others = RTE_MIN(cfg->workers - 1, 4u); /* enough for these to lag behind at the same time; beyond that frames are lost */
+	return cfg->rx_descriptors + cfg->tx_descriptors + TX_QUEUE + INJECT_TX_ROOM + ARP_ASKING + MBUFS_CACHE * 3 / 2 + 512 +
+	       others * EXCHANGE_KINDS * EXCHANGE_FRAMES;
 }
 
 static bool fail(char *err, size_t err_len, const struct dataplane_config *cfg, const char *what, int rc, const char *advice)
@@ -139,24 +142,69 @@ static bool choose_mac(struct port *port, const struct dataplane_config *cfg, ch
 	return rc == 0 || fail(err, err_len, cfg, "MAC address cannot be set", rc, "leave the setting empty to use the device's own");
 }
 
+/* ---- steering by the device ---- */
+
+static struct rte_flow *rule_for(const struct port *port, const struct dataplane_config *cfg, unsigned int worker)
+{
+	struct rte_flow_attr attr = {.ingress = 1};
+	struct rte_flow_item_ipv4 ip = {.hdr.dst_addr = rte_cpu_to_be_32(cfg->addr)}, ip_mask = {.hdr.dst_addr = UINT32_MAX};
+	struct rte_flow_item_tcp tcp = {.hdr.dst_port = rte_cpu_to_be_16((uint16_t)(cfg->port + worker))}, tcp_mask = {.hdr.dst_port = UINT16_MAX};
+	struct rte_flow_item pattern[] = {
+		{.type = RTE_FLOW_ITEM_TYPE_ETH},
+		{.type = RTE_FLOW_ITEM_TYPE_IPV4, .spec = &ip, .mask = &ip_mask},
+		{.type = RTE_FLOW_ITEM_TYPE_TCP, .spec = &tcp, .mask = &tcp_mask},
+		{.type = RTE_FLOW_ITEM_TYPE_END},
+	};
+	struct rte_flow_action_queue queue = {.index = (uint16_t)worker};
+	struct rte_flow_action actions[] = {{.type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &queue}, {.type = RTE_FLOW_ACTION_TYPE_END}};
+	struct rte_flow_error error;
+	if (rte_flow_validate(port->id, &attr, pattern, actions, &error) != 0)
+		return NULL;
+	return rte_flow_create(port->id, &attr, pattern, actions, &error);
+}
+
+static void drop_rules(struct port *port)
+{
+	struct rte_flow_error error;
+	for (unsigned int w = 0; w < port->workers; w++)
+		if (port->rules[w] != NULL)
+			rte_flow_destroy(port->id, port->rules[w], &error);
+	memset(port->rules, 0, sizeof(port->rules));
+}
+
+/*
+ * One rule per worker, or none at all. A TAP is not asked: its rules need traffic control in the kernel, and the kernel learns by itself which queue a
+ * flow's answers come from.
+ */
+static void try_rules(struct port *port, const struct dataplane_config *cfg)
+{
+	port->flow_rules = port->workers > 1 && port->queues == port->workers && strcmp(port->driver, "net_tap") != 0;
+	for (unsigned int w = 0; w < port->workers && port->flow_rules; w++) {
+		port->rules[w] = rule_for(port, cfg, w);
+		port->flow_rules = port->rules[w] != NULL;
+	}
+	if (!port->flow_rules)
+		drop_rules(port);
+}
+
 /* ---- start and stop ---- */
 
 bool port_start(struct port *port, const struct dataplane_config *cfg, struct rte_mempool *const pools[], char *err,
 		size_t err_len)
 {
 	struct rte_eth_dev_info info;
-	*port = (struct port){.id = (uint16_t)rte_eth_find_next(0), .mtu = cfg->mtu, .queues = cfg->workers};
+	*port = (struct port){.id = (uint16_t)rte_eth_find_next(0), .mtu = cfg->mtu, .workers = cfg->workers};
 	if (port->id >= RTE_MAX_ETHPORTS)
 		return fail(err, err_len, cfg, "no such device was found", ENODEV, "check its name");
 	int rc = rte_eth_dev_info_get(port->id, &info);
 	if (rc != 0)
 		return fail(err, err_len, cfg, "cannot be asked for its abilities", rc, "");
 	snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
-	if (port->queues > info.max_rx_queues || port->queues > info.max_tx_queues) {
-		snprintf(err, err_len, "device %s has %u queues, and one per worker is wanted (%u)", cfg->device,
-			 RTE_MIN(info.max_rx_queues, info.max_tx_queues), port->queues);
-		return false;
-	}
+	port->queues = RTE_MIN(cfg->workers, RTE_MIN(info.max_rx_queues, info.max_tx_queues));
+	if (cfg->queues != 0)
+		port->queues = RTE_MIN(port->queues, cfg->queues);
+	if (port->queues == 0)
+		return fail(err, err_len, cfg, "has no queues", ENODEV, "");
 	if (port->mtu > mtu_limit(&info)) {
 		snprintf(err, err_len, "device %s: its largest MTU is %u, and %u is wanted; lower mtu", cfg->device,
 			 mtu_limit(&info), port->mtu);
@@ -171,13 +219,17 @@ bool port_start(struct port *port, const struct dataplane_config *cfg, struct rt
 	rc = rte_eth_dev_set_mtu(port->id, (uint16_t)port->mtu);
 	if (rc != 0 && rc != -ENOTSUP)
 		return fail(err, err_len, cfg, "does not take the MTU", rc, "lower it");
-	return choose_mac(port, cfg, err, err_len);
+	if (!choose_mac(port, cfg, err, err_len))
+		return false;
+	try_rules(port, cfg);
+	return true;
 }
 
 void port_stop(struct port *port)
 {
 	if (!port->started)
 		return;
+	drop_rules(port);
 	rte_eth_dev_stop(port->id);
 	rte_eth_dev_close(port->id);
 	port->started = false;
@@ -188,13 +240,22 @@ static const char *done_by(bool device)
 	return device ? "device" : "software";
 }
 
+static const char *steering(const struct port *port)
+{
+	if (port->workers == 1)
+		return "";
+	if (port->flow_rules)
+		return ", steered by flow rules";
+	return port->rss ? ", steered by RSS and handover between workers" : ", steered by handover between workers";
+}
+
 void port_describe(const struct port *port, char *out, size_t out_len)
 {
 	snprintf(out, out_len,
-		 "%s, MAC %02x:%02x:%02x:%02x:%02x:%02x%s, MTU %u, %u queue%s, RSS %s, "
+		 "%s, MAC %02x:%02x:%02x:%02x:%02x:%02x%s, MTU %u, %u queue%s, RSS %s%s, "
 		 "checksums: receive IPv4 by %s, TCP by %s, send IPv4 by %s, TCP by %s",
 		 port->driver, port->mac[0], port->mac[1], port->mac[2], port->mac[3], port->mac[4], port->mac[5],
 		 port->own_mac ? " (ours, not the device's)" : "", port->mtu, port->queues, port->queues == 1 ? "" : "s",
-		 port->rss ? "on" : "off", done_by(port->rx_ip_checksum), done_by(port->rx_tcp_checksum), done_by(port->tx_ip_checksum),
+		 port->rss ? "on" : "off", steering(port), done_by(port->rx_ip_checksum), done_by(port->rx_tcp_checksum), done_by(port->tx_ip_checksum),
 		 done_by(port->tx_tcp_checksum));
 }

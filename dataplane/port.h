@@ -6,9 +6,10 @@
 
 #include <rte_ethdev.h>
 
+#include "dataplane/exchange.h"
 #include "muster/dataplane.h"
 
-#define PORT_WORKERS_MAX 64u
+#define PORT_WORKERS_MAX EXCHANGE_WORKERS_MAX
 
 /* Frame bytes in front of the IPv4 packet. */
 #define PORT_HEADER_LEN 14u
@@ -18,7 +19,10 @@ struct port {
 	char driver[32];
 	uint8_t mac[6];	   /* the one we speak as */
 	unsigned int mtu;  /* IPv4 packet size, bytes */
-	unsigned int queues;
+	unsigned int queues;  /* at most one per worker */
+	unsigned int workers;
+	struct rte_flow *rules[PORT_WORKERS_MAX]; /* one per worker, or none */
+	bool flow_rules;
 	bool own_mac;	   /* `mac` is not the device's */
 	bool rx_ip_checksum, rx_tcp_checksum, tx_ip_checksum, tx_tcp_checksum, rss; /* used, not only offered */
 	bool promiscuous;
@@ -27,7 +31,8 @@ struct port {
 };
 
 /*
- * Configures and starts the first port that EAL has probed, with one queue pair per pool. False: one line in err.
+ * Configures and starts the first port that EAL has probed, with a queue pair for each worker or, if it has fewer, for the first ones, each with its
+ * worker's pool. False: one line in err.
  * Sizes are lowered to what the device can do.
  */
 bool port_start(struct port *port, const struct dataplane_config *cfg, struct rte_mempool *const pools[], char *err,

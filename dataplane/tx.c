@@ -27,12 +27,22 @@ static void drop_beyond_queue(struct tx *tx)
 	}
 }
 
+static unsigned int send_via(struct tx *tx)
+{
+	unsigned int given = exchange_give(tx->exchange, EXCHANGE_TO_SEND, tx->self, tx->via, (void *const *)tx->frames, tx->n);
+	tx->n -= given;
+	memmove(tx->frames, tx->frames + given, tx->n * sizeof(tx->frames[0]));
+	return given;
+}
+
 unsigned int tx_burst(struct tx *tx)
 {
 	uint64_t bytes = 0;
 	unsigned int sizes[TX_QUEUE + INJECT_TX_ROOM];
 	if (tx->n == 0 && (tx->inject == NULL || !inject_pending(tx->inject)))
 		return 0;
+	if (tx->exchange != NULL)
+		return send_via(tx);
 	for (unsigned int i = 0; i < tx->n; i++)
 		sizes[i] = rte_pktmbuf_pkt_len(tx->frames[i]);
 	unsigned int sent = rte_eth_tx_burst(tx->port, tx->queue, tx->frames, (uint16_t)tx->n);

@@ -1,11 +1,12 @@
 /*
- * tx.h - the frames of one worker on their way to its transmit queue.
+ * tx.h - the frames of one worker on their way to its transmit queue, or, where it has none, to the worker whose queue it shares.
  */
 #ifndef DATAPLANE_TX_H
 #define DATAPLANE_TX_H
 
 #include <rte_mbuf.h>
 
+#include "dataplane/exchange.h"
 #include "dataplane/inject.h"
 #include "muster/stats.h"
 #include "muster/time.h"
@@ -19,6 +20,8 @@ struct tx {
 	struct rte_mempool *pool;
 	struct stats *stats;
 	struct inject *inject; /* NULL: no faults */
+	struct exchange *exchange; /* NULL: we send ourselves; else through worker `via` */
+	unsigned int self, via;
 	uint16_t port, queue;
 	bool ip_offload, tcp_offload; /* the device computes these checksums */
 	uint64_t stuck_us; /* since when nothing was taken; 0: not so */

@@ -7,6 +7,8 @@
  *
  * The stop:  RUNNING --dataplane_stop--> ANSWERING --service has answered, or half the grace is over--> CLOSING (FIN)
  *            --all gone, or nine tenths are over--> ABORTING (RST) --one more round--> DONE
+ *
+ * A worker that is DONE stays in its loop until all are: others may still send through its queue, or wait for its service.
  */
 #include <stdlib.h>
 #include <sys/random.h>
@@ -19,8 +21,7 @@
 #define FRAMES_BUDGET 256u
 #define TIMERS_BUDGET 256u
 #define STOP_SLEEP_US (2u * US_PER_MS)
-#define EPHEMERAL_FIRST 32768u
-#define EPHEMERAL_COUNT 28232u
+#define MAIL_BATCH 32u
 #define EPHEMERAL_TRIES 64u
 
 static uint64_t monotonic_us(void)
@@ -47,6 +48,22 @@ struct now worker_clock(void)
 static unsigned int stage_frames(struct worker *w)
 {
 	return frames_poll(w->frames, FRAMES_BUDGET, w->now);
+}
+
+static unsigned int stage_mail(struct worker *w)
+{
+	struct mail mail[MAIL_BATCH];
+	unsigned int work = 0;
+	if (w->exchange == NULL)
+		return 0;
+	for (unsigned int from = 0; from < exchange_workers(w->exchange); from++) {
+		unsigned int n = from == w->index ? 0 : exchange_read_mail(w->exchange, from, w->index, mail, MAIL_BATCH);
+		for (unsigned int i = 0; i < n; i++)
+			w->ops->mail(w->service, from, &mail[i], w->now);
+		work += n;
+	}
+	w->stats.worker_mail += work;
+	return work;
 }
 
 static unsigned int stage_service(struct worker *w)
@@ -81,6 +98,14 @@ static unsigned int stage_transmit(struct worker *w)
 	return w->inject != NULL && inject_pending(w->inject);
 }
 
+/* Behind everything that passes something on. */
+static unsigned int stage_bells(struct worker *w)
+{
+	if (w->exchange != NULL)
+		w->stats.worker_bells += exchange_ring_bells(w->exchange, w->index);
+	return 0;
+}
+
 static unsigned int stage_stop(struct worker *w)
 {
 	if (likely(w->phase == WORKER_RUNNING && __atomic_load_n(w->stopping, __ATOMIC_RELAXED) == 0))
@@ -105,7 +130,11 @@ static unsigned int stage_stop(struct worker *w)
 		w->phase = WORKER_ABORTING;
 		return 1;
 	case WORKER_ABORTING:
-		w->phase = frames_deadline(w->frames) == 0 && since < w->grace_us ? WORKER_ABORTING : WORKER_DONE;
+		if (frames_deadline(w->frames) == 0 && since < w->grace_us)
+			return 1;
+		w->phase = WORKER_DONE;
+		if (w->exchange != NULL)
+			exchange_finish(w->exchange, w->index);
 		return 1;
 	case WORKER_DONE:
 		return 0;
@@ -116,7 +145,8 @@ static unsigned int stage_stop(struct worker *w)
 typedef unsigned int stage_fn(struct worker *w);
 
 static stage_fn *const stages[] = {
-	worker_receive, stage_frames, stage_service, stage_arp, stage_timers, stage_flush, stage_transmit, stage_stop,
+	worker_receive, worker_take_over, stage_mail, stage_frames, stage_service, stage_arp, stage_timers, stage_flush, stage_transmit,
+	stage_bells, stage_stop,
 };
 
 /* ---- the loop ---- */
@@ -158,11 +188,27 @@ static void read_clock(struct worker *w)
 		w->ops->stalled(w->service, lost, w->now);
 }
 
+static bool over(const struct worker *w)
+{
+	return w->phase == WORKER_DONE && (w->exchange == NULL || exchange_all_finished(w->exchange));
+}
+
+static void sleep_until(struct worker *w, uint64_t deadline)
+{
+	if (w->exchange != NULL && !exchange_lie_down(w->exchange, w->index))
+		return;
+	w->stats.worker_sleeps++;
+	w->rest_us = idle_sleep(&w->idle, deadline, w->now);
+	if (w->exchange != NULL)
+		exchange_get_up(w->exchange, w->index);
+}
+
 void worker_run(struct worker *w)
 {
 	w->now = worker_clock();
-	arp_announce(w->arp, w->now);
-	while (w->phase != WORKER_DONE) {
+	if (w->index == 0)
+		arp_announce(w->arp, w->now);
+	while (!over(w)) {
 		unsigned int work = 0;
 		read_clock(w);
 		for (unsigned int i = 0; i < ARRAY_LEN(stages); i++)
@@ -172,11 +218,11 @@ void worker_run(struct worker *w)
 		if (!idle_after_round(&w->idle, work > 0, w->now))
 			continue;
 		uint64_t deadline = next_deadline(w);
-		if (deadline <= w->now.us)
-			continue;
-		w->stats.worker_sleeps++;
-		w->rest_us = idle_sleep(&w->idle, deadline, w->now);
+		if (deadline > w->now.us)
+			sleep_until(w, deadline);
 	}
+	worker_take_over(w); /* what the last ones to finish have given us to send */
+	stage_transmit(w);
 }
 
 /* ---- connections that we open ---- */
@@ -187,11 +233,11 @@ bool worker_connect(struct worker *w, uint32_t addr, uint16_t port)
 		struct tcp_tuple tuple = {
 			.local_addr = w->self.addr,
 			.remote_addr = addr,
-			.local_port = (uint16_t)(EPHEMERAL_FIRST + w->next_port),
+			.local_port = steer_ephemeral(&w->steer, w->index, w->next_port),
 			.remote_port = port,
 		};
-		w->next_port = (uint16_t)((w->next_port + 1u) % EPHEMERAL_COUNT);
-		if (flow_find(w->flow, &tuple) == NULL)
+		w->next_port = (uint16_t)((w->next_port + 1u) % (STEER_EPHEMERAL_COUNT / w->steer.workers));
+		if (tuple.local_port != 0 && flow_find(w->flow, &tuple) == NULL)
 			return tcp_connect(w->tcp, &tuple, w->now) != NULL;
 	}
 	return false;
@@ -203,7 +249,7 @@ static bool init_faults(struct worker *w, const struct dataplane_config *cfg)
 {
 	struct inject_rates rates = {cfg->inject_loss_ppm, cfg->inject_duplicate_ppm, cfg->inject_reorder_ppm,
 				     cfg->inject_corrupt_ppm};
-	if ((rates.loss | rates.duplicate | rates.reorder | rates.corrupt) == 0)
+	if ((rates.loss | rates.duplicate | rates.reorder | rates.corrupt) == 0 || !w->has_queue)
 		return true;
 	w->inject = inject_new(w->port_id, w->queue, &rates, cfg->inject_seed + 2 * w->index, w->pool);
 	return w->inject != NULL;
@@ -219,7 +265,7 @@ static bool init_stack(struct worker *w, const struct dataplane_config *cfg)
 		return false;
 	tcp.secret[0] = secret[0];
 	tcp.secret[1] = secret[1];
-	w->next_port = (uint16_t)(secret[3] % EPHEMERAL_COUNT);
+	w->next_port = (uint16_t)(secret[3] % (STEER_EPHEMERAL_COUNT / w->steer.workers));
 	snprintf(name, sizeof(name), "flow%u", w->index);
 	w->flow = flow_new(name, cfg->max_connections, (uint32_t)(secret[3] >> 32));
 	w->arp = arp_new(&w->self, w->mac, secret[2], &worker_arp_ops, w, &w->stats);
@@ -228,8 +274,25 @@ static bool init_stack(struct worker *w, const struct dataplane_config *cfg)
 	return w->flow != NULL && w->arp != NULL && w->frames != NULL && w->tcp != NULL;
 }
 
+static bool mailbox_op_send(struct mailbox *mailbox, unsigned int to, const struct mail *mail)
+{
+	return exchange_send_mail(((struct worker_mailbox *)mailbox)->exchange, mailbox->self, to, mail);
+}
+
+static const struct mailbox_ops mailbox_ops = {.send = mailbox_op_send};
+
+/* Who has no queue of its own sends through the one of an earlier worker. */
+static void init_queue(struct worker *w, const struct dataplane_config *cfg, const struct port *port)
+{
+	w->has_queue = w->index < port->queues;
+	w->shares_queue = w->has_queue && w->index + port->queues < cfg->workers;
+	w->tx = (struct tx){.pool = w->pool, .stats = &w->stats, .port = port->id, .queue = w->queue, .self = w->index,
+			    .via = w->index % port->queues, .exchange = w->has_queue ? NULL : w->exchange,
+			    .ip_offload = port->tx_ip_checksum, .tcp_offload = port->tx_tcp_checksum};
+}
+
 bool worker_init(struct worker *w, unsigned int index, const struct dataplane_config *cfg, const struct port *port,
-		 struct rte_mempool *pool, const uint32_t *stopping, char *err, size_t err_len)
+		 struct exchange *exchange, struct rte_mempool *pool, const uint32_t *stopping, char *err, size_t err_len)
 {
 	*w = (struct worker){
 		.now = worker_clock(),
@@ -238,6 +301,9 @@ bool worker_init(struct worker *w, unsigned int index, const struct dataplane_co
 		.rx_ip_checksum = port->rx_ip_checksum,
 		.rx_tcp_checksum = port->rx_tcp_checksum,
 		.self = {cfg->addr, cfg->prefix_len == 0 ? 0 : UINT32_MAX << (32 - cfg->prefix_len), cfg->gateway},
+		.exchange = exchange,
+		.steer = {cfg->port, (uint16_t)cfg->workers},
+		.mailbox = {{&mailbox_ops, index, cfg->workers, EXCHANGE_MAIL}, exchange},
 		.stopping = stopping,
 		.cfg = cfg,
 		.index = index,
@@ -246,12 +312,13 @@ bool worker_init(struct worker *w, unsigned int index, const struct dataplane_co
 		.idle = {.wake_fd = -1},
 	};
 	memcpy(w->mac, port->mac, 6);
-	w->tx = (struct tx){.pool = pool, .stats = &w->stats, .port = port->id, .queue = w->queue,
-			    .ip_offload = port->tx_ip_checksum, .tcp_offload = port->tx_tcp_checksum};
+	init_queue(w, cfg, port);
 	if (!idle_init(&w->idle, cfg->idle, port, w->queue, cfg->device)) {
 		snprintf(err, err_len, "worker %u: no file descriptor is free; raise the limit (ulimit -n)", index);
 		return false;
 	}
+	if (exchange != NULL)
+		exchange_set_bell(exchange, index, w->idle.wake_fd);
 	if (!init_faults(w, cfg)) {
 		snprintf(err, err_len, "worker %u: the device does not take the callbacks that inject faults", index);
 		return false;

@@ -8,6 +8,7 @@
 #define DATAPLANE_WORKER_H
 
 #include "dataplane/arp.h"
+#include "dataplane/exchange.h"
 #include "dataplane/flow.h"
 #include "dataplane/frame.h"
 #include "dataplane/icmp.h"
@@ -15,6 +16,7 @@
 #include "dataplane/inject.h"
 #include "dataplane/ipv4.h"
 #include "dataplane/port.h"
+#include "dataplane/steer.h"
 #include "dataplane/tx.h"
 
 #define WORKER_RX_BURST 32u
@@ -25,6 +27,11 @@ enum worker_phase {
 	WORKER_CLOSING,	  /* FIN sent, waiting for the peers */
 	WORKER_ABORTING,  /* RST marked for those who did not */
 	WORKER_DONE,
+};
+
+struct worker_mailbox {
+	struct mailbox mailbox; /* first */
+	struct exchange *exchange;
 };
 
 struct worker {
@@ -41,6 +48,10 @@ struct worker {
 	const struct service_ops *ops;
 	void *service;
 	uint64_t service_deadline_us;
+	struct exchange *exchange; /* with the other workers; NULL: there are none */
+	struct steer steer;
+	bool has_queue; /* else all its frames come from and go to others */
+	bool shares_queue; /* others send through its queue */
 	struct rte_mbuf *segment; /* between TCP's tx_get and tx_send */
 	uint64_t sends_flushed;	  /* frames_sends at the start of the last tcp_flush */
 
@@ -57,16 +68,17 @@ struct worker {
 	struct rte_mempool *pool;
 	uint64_t rest_us; /* the sleep before this round was meant to be no longer */
 	struct pace pace;
+	struct worker_mailbox mailbox;
 
 	struct tx tx;
 	struct stats stats;
 } CACHE_ALIGNED;
 
 /*
- * Allocates what the worker owns for the rest of its life. False: one line in err; worker_fini cleans up in any case.
+ * Allocates what the worker owns for the rest of its life; `exchange` is NULL for an only worker. False: one line in err; worker_fini cleans up in any case.
  */
 bool worker_init(struct worker *w, unsigned int index, const struct dataplane_config *cfg, const struct port *port,
-		 struct rte_mempool *pool, const uint32_t *stopping, char *err, size_t err_len);
+		 struct exchange *exchange, struct rte_mempool *pool, const uint32_t *stopping, char *err, size_t err_len);
 /* The port must be stopped. */
 void worker_fini(struct worker *w);
 
@@ -77,8 +89,10 @@ bool worker_connect(struct worker *w, uint32_t addr, uint16_t port);
 
 struct now worker_clock(void);
 
-/* input.c: one receive burst, all the way to TCP; returns the number of frames. */
+/* input.c: one receive burst, all the way to TCP or to the worker that a frame is for; returns the number of frames. */
 unsigned int worker_receive(struct worker *w);
+/* Frames that other workers received for this one, or want to be sent through its queue. */
+unsigned int worker_take_over(struct worker *w);
 
 /* output.c: what the lower layers send through. */
 extern const struct tcp_ops worker_tcp_ops;

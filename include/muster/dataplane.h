@@ -23,8 +23,9 @@ struct dataplane_config {
 	unsigned int prefix_len;   /* of the local network */
 	unsigned int mtu;	   /* IPv4 packet size, bytes */
 	uint16_t port;		   /* TCP port that worker 0 listens on; worker n listens on port + n */
-	unsigned int workers;	   /* 1 for now */
-	int cpu;		   /* of worker 0; -1: whichever the scheduler gives */
+	unsigned int workers;	   /* at least 1 */
+	unsigned int queues;	   /* of the device, at most one per worker; 0: as many as it offers */
+	int cpu;		   /* of worker 0, worker n gets cpu + n; -1: whichever the scheduler gives */
 	enum idle_policy idle;
 	uint64_t stall_limit_us;   /* a worker that stands still for longer lets its time stand still too (time.h); 0: never */
 	bool huge_pages;	   /* false: never use them, also where there are some */
@@ -72,7 +73,10 @@ bool dataplane_connect(struct dataplane *dp, unsigned int w, uint32_t addr, uint
 
 struct stats *dataplane_stats(struct dataplane *dp, unsigned int w);
 
-/* One line about the port: driver, MAC, queues, which offloads are used and which are done in software. */
+/* The mailbox of the service of worker `w`; NULL when there is only one worker. */
+struct mailbox *dataplane_mailbox(struct dataplane *dp, unsigned int w);
+
+/* One line about the port: driver, MAC, queues, how frames find their worker, which offloads are used and which are done in software. */
 void dataplane_describe(const struct dataplane *dp, char *out, size_t out_len);
 
 /*

@@ -21,6 +21,7 @@
 #ifndef MUSTER_SERVICE_H
 #define MUSTER_SERVICE_H
 
+#include "muster/mailbox.h"
 #include "muster/time.h"
 
 struct channel;
@@ -62,8 +63,13 @@ struct service_ops {
 	void (*stalled)(void *service, uint64_t lost_us, struct now now);
 	/* An active open (dataplane_connect) failed; may be NULL for a service that opens none. */
 	void (*connect_failed)(void *service, struct now now);
-	/* The program is stopping: answer what can be answered. Returns true when nothing is parked any more. */
+	/*
+	 * The program is stopping: answer what can be answered. Returns true when nothing is parked any more. Mail and ticks go on afterwards until no
+	 * worker has anything left to do.
+	 */
 	bool (*stop)(void *service, struct now now);
+	/* A message from another worker's service (mailbox.h); may be NULL for a service that is sent none. */
+	void (*mail)(void *service, unsigned int from, const struct mail *mail, struct now now);
 };
 
 /* What the dataplane implements. A channel starts with a pointer to it, so that both sides can inline the calls. */

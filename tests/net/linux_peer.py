@@ -102,8 +102,8 @@ def frames(seed, total):
     return b"".join(out)
 
 
-def connect():
-    s = socket.create_connection((MUSTER, PORT), timeout=20)
+def connect(port=PORT):
+    s = socket.create_connection((MUSTER, port), timeout=20)
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return s
 
@@ -120,10 +120,10 @@ def receive_all(s):
         got += piece
 
 
-def echo(seed, total, results=None):
+def echo(seed, total, results=None, port=PORT):
     """Sends everything, half-closes, and must get all of it back before the peer's own end."""
     data, start = frames(seed, total), time.monotonic()
-    with connect() as s:
+    with connect(port) as s:
         s.settimeout(60)
 
         def send():
@@ -144,10 +144,10 @@ def echo(seed, total, results=None):
         print("%d bytes each way in %.2f s, longest gap %.3f s" % (len(data), took, worst))
 
 
-def many(connections, total):
-    """At once; each checks its own bytes."""
+def many(connections, total, workers=1):
+    """At once, spread over the ports of the workers; each checks its own bytes."""
     results = []
-    threads = [threading.Thread(target=echo, args=(i, total, results)) for i in range(connections)]
+    threads = [threading.Thread(target=echo, args=(i, total, results, PORT + i % workers)) for i in range(connections)]
     for t in threads:
         t.start()
     for t in threads:
@@ -316,11 +316,78 @@ def veth_case(device, *options):
         run("ip", "link", "set", end, "up")
     # the kernel would leave checksums and segments unfinished, since a veth never needs them
     subprocess.run(["ethtool", "-K", "v0", "tx", "off", "gso", "off", "tso", "off"], check=True, stdout=subprocess.DEVNULL)
-    with server(device + ",iface=v1", *options) as peer:
+    name, _, arguments = device.partition(",")
+    with server(",".join(filter(None, [name, "iface=v1", arguments])), *options) as peer:
         echo(9, 3_000_000)
-        many(20, 20_000)
+        many(20, 20_000, 4 if "workers=4" in options else 1)
         peer.stop()
         quiet(peer, "tcp_bad_checksum", "ipv4_bad_checksum", "tcp_timed_out")
+
+
+def ping(count):
+    """The answers must be as many as the questions: one worker answers, not all."""
+    out = subprocess.run(["ping", "-c", str(count), "-i", "0.05", "-W", "2", MUSTER], capture_output=True, text=True, check=True).stdout
+    assert "%d received" % count in out and "DUP" not in out, out
+
+
+def arp_probe(name, mac):
+    """One question about our address gets one answer."""
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0806)) as raw:
+        raw.bind((name, 0))
+        own = raw.getsockname()[4]
+        raw.send(b"\xff" * 6 + own + struct.pack("!HHHBBH6s4s6s4s", 0x0806, 1, 0x0800, 6, 4, 1, own, socket.inet_aton(LINUX), bytes(6),
+                                                 socket.inet_aton(MUSTER)))
+        answers, end = 0, time.monotonic() + 0.5
+        while (left := end - time.monotonic()) > 0:
+            raw.settimeout(left)
+            with contextlib.suppress(TimeoutError):
+                frame = raw.recv(100)
+                answers += frame[6:12] == mac and frame[20:22] == b"\0\2"
+        assert answers == 1, "%d answers to one ARP request" % answers
+
+
+def workers_case(workers, queues):
+    """Every worker is reached on its own port, over whatever queue its frames come in; then the counters say how they came."""
+    with server("net_tap0,iface=t0", "workers=%d" % workers, "queues=%d" % queues) as peer:
+        many(4 * workers, 200_000, workers)
+        if shutil.which("ping"):
+            ping(5)
+        arp_probe("t0", peer.mac)
+        run("ip", "neigh", "flush", "dev", "t0")
+        many(workers, 20_000, workers)
+        peer.stop()
+        quiet(peer, "tcp_bad_checksum", "tcp_timed_out", "tcp_refused_port", "steer_full", "arp_conflicts")
+        for w in range(workers):
+            assert peer.counters["worker%d_accepted" % w] == 5, "worker %d" % w
+            assert (peer.counters["worker%d_rx_frames" % w] > 0) == (w < (queues or workers)), "worker %d" % w
+        handed, received = peer.counters["steer_handed_over"], peer.counters["port_rx_frames"]
+        print("%d workers, %d queues: %.1f %% of %d frames handed over, %d bells" % (
+            workers, queues or workers, 100 * handed / received, received, peer.counters["worker_bells"]))
+        assert peer.counters["steer_taken_over"] >= handed
+        if queues != 0:
+            expect(peer, "steer_handed_over", "steer_sent_for_others", "worker_bells")
+
+
+def case_tap_workers():
+    for workers, queues in ((4, 1), (4, 2), (4, 0)):
+        workers_case(workers, queues)
+
+
+def case_tap_workers_faults():
+    with server("net_tap0,iface=t0", "workers=3", "queues=2", "corrupt=10000", *FAULTS) as peer:
+        many(12, 200_000, 3)
+        peer.stop()
+        expect(peer, "tcp_bad_checksum", "tcp_retransmits", "steer_handed_over")
+
+
+def case_af_packet_workers():
+    veth_case("net_af_packet0", "workers=4")
+    run("ip", "link", "del", "v0")
+    veth_case("net_af_packet0,qpairs=2", "workers=4")
+
+
+def case_af_xdp_workers():
+    veth_case("net_af_xdp0", "workers=4")
 
 
 def case_af_packet():

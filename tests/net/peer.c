@@ -22,6 +22,7 @@
 
 #define FRAME_MAX 9000u
 #define OUTSTANDING 8u
+#define WORKERS_MAX 16u
 
 static struct dataplane *running; /* for the signal handler only */
 
@@ -188,6 +189,10 @@ static bool parse_option(struct options *o, char *arg)
 		o->to = parse_addr(value);
 	else if (strcmp(arg, "port") == 0)
 		cfg->port = (uint16_t)n;
+	else if (strcmp(arg, "workers") == 0 && n > 0 && n <= WORKERS_MAX)
+		cfg->workers = (unsigned int)n;
+	else if (strcmp(arg, "queues") == 0)
+		cfg->queues = (unsigned int)n;
 	else if (strcmp(arg, "mtu") == 0)
 		cfg->mtu = (unsigned int)n;
 	else if (strcmp(arg, "idle") == 0)
@@ -220,13 +225,20 @@ static struct now clock_now(void)
 	return (struct now){(uint64_t)t.tv_sec * US_PER_S + (uint64_t)t.tv_nsec / 1000, 0};
 }
 
-static void print_counters(struct dataplane *dp)
+/* Of all workers together; and what each of them received. */
+static void print_counters(struct dataplane *dp, unsigned int workers)
 {
-	const struct stats *s = dataplane_stats(dp, 0);
 	struct rusage use;
-	for (size_t i = 0; i < ARRAY_LEN(stats_rows); i++)
-		if (stats_value(s, &stats_rows[i]) != 0)
-			printf("%s %" PRIu64 "\n", stats_rows[i].name, stats_value(s, &stats_rows[i]));
+	for (size_t i = 0; i < ARRAY_LEN(stats_rows); i++) {
+		uint64_t sum = 0;
+		for (unsigned int w = 0; w < workers; w++)
+			sum += stats_value(dataplane_stats(dp, w), &stats_rows[i]);
+		if (sum != 0)
+			printf("%s %" PRIu64 "\n", stats_rows[i].name, sum);
+	}
+	for (unsigned int w = 0; w < workers; w++)
+		printf("worker%u_accepted %" PRIu64 "\nworker%u_rx_frames %" PRIu64 "\n", w, dataplane_stats(dp, w)->tcp_accepted, w,
+		       dataplane_stats(dp, w)->port_rx_frames);
 	getrusage(RUSAGE_SELF, &use);
 	printf("cpu_us %ld\n", (use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1000000L + use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 }
@@ -234,7 +246,7 @@ static void print_counters(struct dataplane *dp)
 static int run(struct options *o, bool serve)
 {
 	char line[512];
-	struct echo_service echo = {0};
+	struct echo_service echo[WORKERS_MAX] = {0};
 	struct dataplane *dp = dataplane_start(&o->cfg, line, sizeof(line));
 	if (dp == NULL) {
 		fprintf(stderr, "peer: %s\n", line);
@@ -244,10 +256,8 @@ static int run(struct options *o, bool serve)
 	running = dp;
 	signal(SIGTERM, on_signal);
 	signal(SIGINT, on_signal);
-	if (serve)
-		dataplane_set_service(dp, 0, &echo_service_ops, &echo);
-	else
-		dataplane_set_service(dp, 0, &call_ops, &caller);
+	for (unsigned int w = 0; w < o->cfg.workers; w++)
+		dataplane_set_service(dp, w, serve ? &echo_service_ops : &call_ops, serve ? (void *)&echo[w] : &caller);
 	for (unsigned int i = 0; !serve && i < o->conns; i++)
 		if (!dataplane_connect(dp, 0, o->to, o->cfg.port, clock_now()))
 			finish_one(&caller, false);
@@ -255,7 +265,7 @@ static int run(struct options *o, bool serve)
 	printf("ready: %s\n", line);
 	fflush(stdout);
 	dataplane_run(dp, 2 * US_PER_S);
-	print_counters(dp);
+	print_counters(dp, o->cfg.workers);
 	if (!serve)
 		printf("done %u\nfailed %u\n", caller.done, caller.failed);
 	dataplane_free(dp);

@@ -57,7 +57,7 @@ static void stop(void)
 
 TestSuite(arp, .init = start, .fini = stop);
 
-static void arrive(int op, uint32_t sender, const uint8_t mac[6], uint32_t target)
+static void arrive_by(void (*input)(struct arp *, const uint8_t *, size_t, struct now), int op, uint32_t sender, const uint8_t mac[6], uint32_t target)
 {
 	uint8_t p[ARP_PACKET_LEN] = {0, 1, 8, 0, 6, 4, 0, (uint8_t)op};
 	memcpy(p + 8, mac, 6);
@@ -65,7 +65,12 @@ static void arrive(int op, uint32_t sender, const uint8_t mac[6], uint32_t targe
 		p[14 + i] = (uint8_t)(sender >> (24 - 8 * i));
 		p[24 + i] = (uint8_t)(target >> (24 - 8 * i));
 	}
-	arp_input(arp, p, sizeof(p), now);
+	input(arp, p, sizeof(p), now);
+}
+
+static void arrive(int op, uint32_t sender, const uint8_t mac[6], uint32_t target)
+{
+	arrive_by(arp_input, op, sender, mac, target);
 }
 
 static uint32_t sent_addr(int at)
@@ -302,4 +307,50 @@ Test(arp, defends_its_address_but_not_in_a_duel)
 	cr_assert_eq(sends, 2);
 	arrive(REQUEST, SELF, self_mac, SELF); /* our own, come back */
 	cr_assert_eq(stats.arp_conflicts, 3);
+}
+
+/* ---- what another worker of the host received and answers ---- */
+
+Test(arp, an_overheard_request_is_learned_from_and_not_answered)
+{
+	arrive_by(arp_overhear, REQUEST, PEER, mac_a, SELF);
+	cr_assert(knows(PEER, mac_a));
+	cr_assert_eq(sends, 0);
+	cr_assert_eq(stats.arp_requests, 0);
+	arrive_by(arp_overhear, REQUEST, PEER + 10, mac_b, PEER);
+	cr_assert_null(arp_lookup(arp, PEER + 10, now), "not about us");
+}
+
+Test(arp, an_overheard_answer_is_the_one_that_was_waited_for)
+{
+	int packet;
+	arp_hold(arp, PEER, &packet, now);
+	arrive_by(arp_overhear, REPLY, PEER, mac_a, SELF);
+	cr_assert_eq(forwards, 1);
+	cr_assert(knows(PEER, mac_a));
+	arrive_by(arp_overhear, REPLY, PEER + 10, mac_b, SELF);
+	cr_assert_null(arp_lookup(arp, PEER + 10, now), "nobody asked");
+	cr_assert_eq(stats.arp_bad, 0, "another worker may have asked");
+}
+
+Test(arp, an_overheard_contradiction_makes_us_ask_and_a_conflict_is_left_to_the_receiver)
+{
+	arrive(REQUEST, PEER, mac_a, SELF);
+	sends = 0;
+	arrive_by(arp_overhear, REPLY, PEER, mac_b, SELF);
+	cr_assert_eq(sends, 1, "asked");
+	cr_assert(knows(PEER, mac_a));
+	arrive_by(arp_overhear, REPLY, SELF, mac_b, SELF);
+	cr_assert_eq(sends, 1);
+	cr_assert_eq(stats.arp_conflicts, 0);
+}
+
+Test(arp, overheard_garbage_is_nothing)
+{
+	uint8_t p[ARP_PACKET_LEN] = {0};
+	for (size_t len = 0; len <= sizeof(p); len++)
+		arp_overhear(arp, p, len, now);
+	arrive_by(arp_overhear, REQUEST, PEER, broadcast, SELF);
+	cr_assert_null(arp_lookup(arp, PEER, now));
+	cr_assert_eq(stats.arp_bad, 0);
 }

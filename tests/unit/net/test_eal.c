@@ -69,6 +69,25 @@ Test(eal, several_workers_on_cpus_in_a_row)
 	cr_assert(has("--lcores=0@3,1@4,2@5"));
 }
 
+Test(eal, several_workers_share_the_cpus_of_the_process)
+{
+	bool found = false;
+	cfg.workers = 3;
+	cfg.cpu = -1;
+	cr_assert(eal_arguments(&eal, &cfg, true, MIB));
+	for (int i = 0; i < eal.argc; i++)
+		found |= strncmp(eal.argv[i], "--lcores=(0-2)@(", strlen("--lcores=(0-2)@(")) == 0;
+	cr_assert(found);
+}
+
+Test(eal, rings_between_workers_are_counted)
+{
+	struct eal_memory one = memory_needed(&cfg), three;
+	cfg.workers = 3;
+	three = memory_needed(&cfg);
+	cr_assert_geq(three.heap, 3 * one.heap + 6 * EXCHANGE_MAIL * sizeof(struct mail));
+}
+
 Test(eal, too_long_is_refused)
 {
 	static char words[4096];

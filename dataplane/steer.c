@@ -1,0 +1,49 @@
+/*
+ * steer.c - from a frame's TCP port to its worker.
+ *
+ *   port of worker 0 + n              worker n
+ *   STEER_EPHEMERAL_FIRST + i         worker i mod workers, for what we opened ourselves
+ *   any other                         whoever has received it answers (with a reset)
+ */
+#include "dataplane/steer.h"
+
+#define ETHER_LEN 14u
+#define IPV4_LEN 20u
+#define PROTOCOL_TCP 6
+#define FRAGMENT_OFFSET 0x1fff
+
+static uint16_t u16_at(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static unsigned int steer_port(const struct steer *steer, unsigned int self, uint16_t port)
+{
+	unsigned int n = (unsigned int)port - steer->port;
+	if (n < steer->workers)
+		return n;
+	n = (unsigned int)port - STEER_EPHEMERAL_FIRST;
+	return n < STEER_EPHEMERAL_COUNT ? n % steer->workers : self;
+}
+
+unsigned int steer_frame(const struct steer *steer, unsigned int self, const uint8_t *frame, size_t len)
+{
+	const uint8_t *ip = frame + ETHER_LEN;
+	if (len < ETHER_LEN + IPV4_LEN + 4 || u16_at(frame + 12) != 0x0800 || ip[9] != PROTOCOL_TCP || (u16_at(ip + 6) & FRAGMENT_OFFSET) != 0)
+		return self;
+	size_t header = (size_t)(ip[0] & 15) * 4;
+	if (header < IPV4_LEN || len < ETHER_LEN + header + 4)
+		return self;
+	return steer_port(steer, self, u16_at(ip + header + 2));
+}
+
+uint16_t steer_ephemeral(const struct steer *steer, unsigned int self, unsigned int i)
+{
+	uint16_t port = (uint16_t)(STEER_EPHEMERAL_FIRST + i * steer->workers + self);
+	return (unsigned int)port - steer->port < steer->workers ? 0 : port;
+}
+
+bool steer_is_arp(const uint8_t *frame, size_t len)
+{
+	return len >= ETHER_LEN && u16_at(frame + 12) == 0x0806;
+}
