@@ -6,7 +6,7 @@
 #include "coordinator/log/batch.h"
 #include "coordinator/log/crc32c.h"
 
-enum { AT_LENGTH = 8, AT_EPOCH = 12, AT_CRC = 17, AT_ATTRIBUTES = 21, MAGIC = 2, VARINT_MAX = 10 };
+enum { AT_LENGTH = 8, AT_EPOCH = 12, AT_CRC = 17, AT_ATTRIBUTES = 21, AT_LAST_DELTA = 23, MAGIC = 2, VARINT_MAX = 10 };
 
 static uint64_t zigzag(int64_t v)
 {
@@ -124,6 +124,20 @@ static struct bytes bytes_read(struct reader *r)
 	}
 	const uint8_t *p = reader_take(r, (size_t)len);
 	return p == NULL ? BYTES_NULL : bytes_of(p, (size_t)len);
+}
+
+bool batch_peek(struct batch_span *span, struct bytes bytes)
+{
+	if (bytes.len < (int32_t)BATCH_HEAD)
+		return false;
+	struct reader r = reader_of(bytes.p, BATCH_HEAD);
+	int64_t base = (int64_t)reader_u64(&r);
+	reader_take(&r, AT_LAST_DELTA - 8);
+	int32_t delta = (int32_t)reader_u32(&r);
+	if (base < 0 || base > INT64_MAX - INT32_MAX || delta < 0)
+		return false;
+	*span = (struct batch_span){base, base + delta};
+	return true;
 }
 
 bool batch_open(struct batch *batch, struct bytes bytes)

@@ -51,6 +51,12 @@ struct batch {
 	struct reader rest;
 };
 
+/* Where a batch stands, without looking further. False: too short or out of range. */
+struct batch_span {
+	int64_t base_offset, last_offset;
+};
+bool batch_peek(struct batch_span *span, struct bytes bytes);
+
 struct batch_record {
 	int64_t offset;
 	int64_t timestamp_ms;

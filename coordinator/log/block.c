@@ -38,7 +38,7 @@ bool block_open(struct block *block, const uint8_t *p, size_t len)
 	uint16_t type = reader_u16(&r);
 	reader_u16(&r);
 	b.length = reader_u32(&r);
-	if (b.length > INT32_MAX - BLOCK_HEAD || block_bytes(b.length) > len || type < BLOCK_FIRST || type > BLOCK_META ||
+	if (b.length > INT32_MAX - BLOCK_HEAD || block_bytes(b.length) > len || type < BLOCK_FIRST || type > BLOCK_SHARDS ||
 	    crc != crc32c(p + AT_SALT, BLOCK_HEAD - AT_SALT + (size_t)b.length))
 		return false;
 	b.type = (enum block_type)type;
@@ -74,5 +74,49 @@ bool block_id_read(struct block_id *id, struct bytes payload)
 		return false;
 	memcpy(v.log, log, sizeof(v.log));
 	*id = v;
+	return true;
+}
+
+int block_place_order(const struct block_place *a, const struct block_place *b)
+{
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	if (a->worker != b->worker)
+		return a->worker < b->worker ? -1 : 1;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static void place_write(struct writer *w, const struct block_place *place)
+{
+	writer_u64(w, place->start);
+	writer_u32(w, place->worker);
+	writer_u64(w, place->number);
+}
+
+static struct block_place place_read(struct reader *r)
+{
+	struct block_place place = {.start = reader_u64(r)};
+	place.worker = reader_u32(r);
+	place.number = reader_u64(r);
+	return place;
+}
+
+void block_cover_write(uint8_t *p, size_t cap, const struct block_cover *cover)
+{
+	struct writer w = writer_of(p, cap);
+	place_write(&w, &cover->first);
+	place_write(&w, &cover->last);
+	CHECK(!w.full && writer_len(&w) == BLOCK_COVER_BYTES);
+}
+
+bool block_cover_read(struct block_cover *cover, struct bytes payload)
+{
+	struct reader r = reader_of(payload.p, (size_t)payload.len);
+	reader_take(&r, BLOCK_ID_BYTES);
+	struct block_cover c = {.first = place_read(&r)};
+	c.last = place_read(&r);
+	if (r.bad || block_place_order(&c.first, &c.last) > 0)
+		return false;
+	*cover = c;
 	return true;
 }

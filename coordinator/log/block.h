@@ -38,9 +38,29 @@ struct block_id {
 
 #define BLOCK_ID_BYTES 52u
 
+/* Which segment, in the order in which a shard's records stand. */
+struct block_place {
+	uint64_t start;
+	uint32_t worker;
+	uint64_t number;
+};
+
+/* The row of segments that a cleaned file covers, behind the id in its HEAD; a segment covers itself. */
+struct block_cover {
+	struct block_place first, last;
+};
+
+#define BLOCK_COVER_BYTES 40u
+
+int block_place_order(const struct block_place *a, const struct block_place *b);
+
 /* Writes BLOCK_ID_BYTES bytes; cap is at least that. */
 void block_id_write(uint8_t *payload, size_t cap, const struct block_id *id);
 /* False: of another format version, or too short. */
 bool block_id_read(struct block_id *id, struct bytes payload);
+
+/* The same for the BLOCK_COVER_BYTES behind the id; reading takes the whole payload. False: they are not there or not in order. */
+void block_cover_write(uint8_t *p, size_t cap, const struct block_cover *cover);
+bool block_cover_read(struct block_cover *cover, struct bytes payload);
 
 #endif

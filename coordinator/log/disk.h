@@ -13,7 +13,7 @@
  *  TRIM    only gives back space; it may not have happened after a power cut.
  *  RENAME, REMOVE   survive a power cut. Before they complete, either state may.
  *
- * Operations that are under way at the same time may complete in any order. Buffers, offsets and lengths of WRITE are multiples of FORMAT_ALIGN.
+ * Operations that are under way at the same time may complete in any order; one in the background never delays the start of another. Buffers, offsets and lengths of WRITE are multiples of FORMAT_ALIGN.
  */
 #ifndef MUSTER_LOG_DISK_H
 #define MUSTER_LOG_DISK_H
@@ -46,6 +46,7 @@ struct disk_op {
 	int64_t result; /* 0 or bytes; negative: an errno */
 	void (*done)(struct disk_op *op);
 	void *arg;
+	bool background; /* nobody waits for it: it does not stand in front of those that are waited for */
 	bool pending;
 	struct disk_op *next; /* of the implementation */
 };
@@ -66,7 +67,7 @@ struct disk {
 };
 
 /*
- * A folder of the file system, with one helper thread; `cached`: through the page cache, otherwise around it where the file system allows that.
+ * A folder of the file system, with two helper threads, one of them for what is in the background; `cached`: through the page cache, otherwise around it where the file system allows that.
  * The folder is made when it is missing, and locked against a second program. NULL: err says why.
  */
 struct disk *disk_posix_new(const char *folder, bool cached, char *err, size_t err_len);

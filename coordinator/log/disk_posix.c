@@ -1,8 +1,9 @@
 /*
- * disk_posix.c - the disk through plain system calls, made by one helper thread, so that the worker never waits in one.
+ * disk_posix.c - the disk through plain system calls, made by helper threads, so that the worker never waits in one: one for what is waited for, one
+ * for the background.
  *
- * Two stacks of operations, both pushed by one side and taken whole by the other with one exchange: `asked` (worker to helper) and `answered`
- * (helper to worker). The helper sleeps on a semaphore while nothing is asked; the worker is never woken, it polls. Taken stacks are turned round, so operations run in the order of
+ * Stacks of operations, pushed one by one and taken whole by one exchange: `asked` (worker to helper, each has one) and `answered`
+ * (helpers to worker). The helper sleeps on a semaphore while nothing is asked; the worker is never woken, it polls. Taken stacks are turned round, so operations run in the order of
  * their submission.
  *
  * A completion seen by the worker happens after the helper's system call (release and acquire on the stacks); no other state is shared.
@@ -30,14 +31,23 @@
 
 #define WAIT_NS 50000 /* between two looks of a waiting poll */
 
+struct disk_posix;
+
+struct helper {
+	struct disk_posix *d;
+	pthread_t thread;
+	sem_t work; /* posted for each operation asked */
+	_Atomic(struct disk_op *) asked;
+	bool runs;
+};
+
 struct disk_posix {
 	struct disk disk;
 	int folder;
 	bool cached;
-	pthread_t helper;
-	sem_t work; /* posted for each operation asked */
+	struct helper helpers[2]; /* by disk_op.background */
 	atomic_bool stop;
-	_Atomic(struct disk_op *) asked, answered;
+	_Atomic(struct disk_op *) answered;
 	unsigned int pending; /* the worker's count */
 };
 
@@ -204,21 +214,39 @@ static int64_t posix_run(const struct disk_posix *d, struct disk_op *op)
 
 static void *posix_helper(void *arg)
 {
-	struct disk_posix *d = arg;
+	struct helper *h = arg;
 	sigset_t all;
 	sigfillset(&all); /* the process's signals are for the threads that ask for them */
 	pthread_sigmask(SIG_SETMASK, &all, NULL);
-	while (!atomic_load(&d->stop)) {
-		while (sem_wait(&d->work) != 0)
+	while (!atomic_load(&h->d->stop)) {
+		while (sem_wait(&h->work) != 0)
 			;
-		for (struct disk_op *op = stack_take(&d->asked); op != NULL;) {
+		for (struct disk_op *op = stack_take(&h->asked); op != NULL;) {
 			struct disk_op *next = op->next;
-			op->result = posix_run(d, op);
-			stack_push(&d->answered, op);
+			op->result = posix_run(h->d, op);
+			stack_push(&h->d->answered, op);
 			op = next;
 		}
 	}
 	return NULL;
+}
+
+static bool helper_start(struct helper *h, struct disk_posix *d)
+{
+	h->d = d;
+	sem_init(&h->work, 0, 0);
+	h->runs = pthread_create(&h->thread, NULL, posix_helper, h) == 0;
+	return h->runs;
+}
+
+/* After stop is set. */
+static void helper_stop(struct helper *h)
+{
+	if (!h->runs)
+		return;
+	sem_post(&h->work);
+	pthread_join(h->thread, NULL);
+	sem_destroy(&h->work);
 }
 
 /* ---- the worker's side ---- */
@@ -226,9 +254,10 @@ static void *posix_helper(void *arg)
 static void disk_posix_submit(struct disk *disk, struct disk_op *op)
 {
 	struct disk_posix *d = disk_posix_of(disk);
+	struct helper *h = &d->helpers[op->background];
 	d->pending++;
-	stack_push(&d->asked, op);
-	sem_post(&d->work);
+	stack_push(&h->asked, op);
+	sem_post(&h->work);
 }
 
 static void disk_posix_poll(struct disk *disk, bool wait)
@@ -254,9 +283,8 @@ static void disk_posix_free(struct disk *disk)
 	struct disk_posix *d = disk_posix_of(disk);
 	CHECK(d->pending == 0);
 	atomic_store(&d->stop, true);
-	sem_post(&d->work);
-	pthread_join(d->helper, NULL);
-	sem_destroy(&d->work);
+	for (unsigned int i = 0; i < ARRAY_LEN(d->helpers); i++)
+		helper_stop(&d->helpers[i]);
 	close(d->folder);
 	free(d);
 }
@@ -279,10 +307,11 @@ struct disk *disk_posix_new(const char *folder, bool cached, char *err, size_t e
 	} else if (flock(d->folder, LOCK_EX | LOCK_NB) != 0) {
 		snprintf(err, err_len, "%s: %s", folder, errno == EWOULDBLOCK ? "another program uses this log" : strerror(errno));
 	} else {
-		sem_init(&d->work, 0, 0);
-		if (pthread_create(&d->helper, NULL, posix_helper, d) == 0)
+		if (helper_start(&d->helpers[0], d) && helper_start(&d->helpers[1], d))
 			return &d->disk;
 		snprintf(err, err_len, "no thread for the disk");
+		atomic_store(&d->stop, true);
+		helper_stop(&d->helpers[0]);
 	}
 	if (d->folder >= 0)
 		close(d->folder);

@@ -46,7 +46,7 @@ static bool uring_write(struct disk_uring *d, struct disk_op *op)
 static void disk_uring_submit(struct disk *disk, struct disk_op *op)
 {
 	struct disk_uring *d = disk_uring_of(disk);
-	if ((op->verb == DISK_WRITE || op->verb == DISK_WRITE_DURABLE) && uring_write(d, op))
+	if (!op->background && (op->verb == DISK_WRITE || op->verb == DISK_WRITE_DURABLE) && uring_write(d, op))
 		return;
 	d->posix->ops->submit(d->posix, op);
 }

@@ -27,6 +27,7 @@
 #include "coordinator/log/batch.h"
 #include "coordinator/log/block.h"
 #include "coordinator/log/log_disk.h"
+#include "coordinator/log/log_reader.h"
 #include "coordinator/log/segment.h"
 
 #define RETRY_US US_PER_S	/* between two attempts to make a segment */
@@ -45,6 +46,7 @@ struct segment {
 	uint64_t at;	   /* where the next block goes */
 	uint64_t sequence; /* of the next block */
 	char name[FORMAT_NAME_MAX];
+	struct log_file *info; /* once it is ready; the log's list has it once it is the current one */
 };
 
 struct buffer {
@@ -58,6 +60,8 @@ struct log_disk {
 	struct log log;
 	struct log_disk_config cfg;
 	struct log_shard *shards;
+	struct log_files files;
+	struct log_reader reader;
 	uint8_t id[16];
 	uint64_t start;
 	uint64_t appended, durable; /* positions: records so far */
@@ -141,7 +145,7 @@ static void refuse_full(struct log_disk *d)
 
 /* ---- append ---- */
 
-static uint64_t log_disk_append(struct log *log, unsigned int shard, const struct log_entry *entries, unsigned int n, int16_t *error,
+static uint64_t log_disk_append(struct log *log, unsigned int shard, struct log_entry *entries, unsigned int n, int16_t *error,
 				struct now now)
 {
 	struct log_disk *d = log_disk_of(log);
@@ -168,6 +172,9 @@ static uint64_t log_disk_append(struct log *log, unsigned int shard, const struc
 	writer_u32(&w, shard);
 	writer_u32(&w, (uint32_t)size);
 	batch_write(p + ENTRY_HEAD, size, entries, n, s->next_offset, s->epoch, now.wall_ms);
+	log_shard_note_epoch(s, s->epoch, s->next_offset);
+	for (unsigned int i = 0; i < n; i++)
+		entries[i].offset = s->next_offset + i;
 	s->next_offset += n;
 	b->len = payload;
 	d->appended += n;
@@ -193,6 +200,22 @@ static void make_submit(struct log_disk *d, enum make_state state, enum disk_ver
 	disk_submit(d->cfg.disk, &d->make_op);
 }
 
+/* The finished file's entry in the index. */
+static struct log_file *make_info(const struct log_disk *d)
+{
+	struct block_place place = {d->start, d->cfg.worker, d->next.number};
+	struct log_file *f = file_new(d->cfg.shards);
+	if (f == NULL)
+		return NULL;
+	memcpy(f->name, d->next.name, sizeof(f->name));
+	f->cover = (struct block_cover){place, place};
+	f->salt = d->next.salt;
+	f->bytes = d->cfg.segment_bytes;
+	f->end = FORMAT_ALIGN;
+	f->open = true;
+	return f;
+}
+
 static void make_create(struct log_disk *d)
 {
 	struct segment *next = &d->next;
@@ -204,6 +227,12 @@ static void make_create(struct log_disk *d)
 	*next = (struct segment){.number = d->current.number + 1, .at = FORMAT_ALIGN, .sequence = 1};
 	next->salt = mix(d->cfg.random + mix(d->start << 32 ^ next->number) + d->cfg.worker);
 	segment_name(next->name, d->start, d->cfg.worker, next->number);
+	next->info = files_reserve(&d->files) ? make_info(d) : NULL;
+	if (next->info == NULL) {
+		d->make_error = ENOMEM;
+		d->make = MAKE_WAIT;
+		return;
+	}
 	d->make_op = (struct disk_op){.len = d->cfg.segment_bytes};
 	snprintf(d->make_op.name, sizeof(d->make_op.name), "%.*s%s", (int)(FORMAT_NAME_MAX - sizeof(FORMAT_NEW)), next->name, FORMAT_NEW);
 	snprintf(d->make_op.to, sizeof(d->make_op.to), "%s", next->name);
@@ -229,6 +258,8 @@ static void make_head(struct log_disk *d)
 static void make_failed(struct log_disk *d)
 {
 	d->make_error = (int)-d->make_op.result;
+	file_free(d->next.info);
+	d->next.info = NULL;
 	if (d->make == MAKE_CREATE) {
 		d->make = MAKE_WAIT;
 		return;
@@ -337,6 +368,33 @@ static void io_end_segment(struct log_disk *d)
 	disk_submit(d->cfg.disk, &d->io_op);
 }
 
+/* The segment made in advance becomes the current one. */
+static void io_next_segment(struct log_disk *d)
+{
+	d->current = d->next;
+	d->next.info = NULL;
+	d->make = MAKE_NONE;
+	bool added = files_add(&d->files, d->current.info);
+	CHECK(added); /* there was room: make_create */
+}
+
+/* What the block holds is durable: readers may see it. */
+static void io_block_done(struct log_disk *d)
+{
+	struct reader rest = reader_of(d->writing.p + BLOCK_HEAD, d->writing.len);
+	struct bytes bytes;
+	struct batch_span span;
+	uint32_t shard;
+	while (segment_batch(&rest, &shard, &bytes)) {
+		CHECK(batch_peek(&span, bytes));
+		file_note(d->current.info, shard, span.base_offset, span.last_offset, d->io_op.offset);
+		d->shards[shard].high_watermark = span.last_offset + 1;
+	}
+	d->current.info->end = d->current.at;
+	d->durable = d->writing.position;
+	d->status.flushes++;
+}
+
 /* A completed operation takes effect. False: one is still on its way. */
 static bool io_finish(struct log_disk *d)
 {
@@ -346,17 +404,17 @@ static bool io_finish(struct log_disk *d)
 		d->io = IO_IDLE;
 		io_fail(d);
 	} else if (d->io == IO_BLOCK) {
-		d->durable = d->writing.position;
-		d->status.flushes++;
+		io_block_done(d);
 	} else if (d->io == IO_FLUSH) {
 		io_write_end(d);
 		return false;
 	} else if (d->io == IO_SEAL) {
-		d->status.bytes -= d->cfg.segment_bytes - (d->current.at + block_bytes(0));
+		d->current.info->bytes = d->current.at + block_bytes(0);
+		d->current.info->open = false;
+		d->status.bytes -= d->cfg.segment_bytes - d->current.info->bytes;
 		d->close_op = (struct disk_op){.verb = DISK_TRIM, .file = d->current.file, .offset = d->current.at + block_bytes(0)};
 		disk_submit(d->cfg.disk, &d->close_op);
-		d->current = d->next;
-		d->make = MAKE_NONE;
+		io_next_segment(d);
 	}
 	d->io = IO_IDLE;
 	return true;
@@ -405,7 +463,8 @@ static uint64_t log_disk_poll(struct log *log, struct now now)
 	close_step(d);
 	io_step(d);
 	make_step(d, now);
-	if (log_must_write(d))
+	bool reads = log_reader_step(&d->reader, now);
+	if (log_must_write(d) || reads)
 		return now.us;
 	if (make_busy(d) || close_busy(d))
 		return now.us + MAKE_WISH_US;
@@ -430,11 +489,15 @@ static void log_disk_free(struct log *log)
 	close.file = d->next.file;
 	if (d->make == MAKE_READY)
 		disk_do(d->cfg.disk, &close);
+	if (d->begun)
+		log_reader_fini(&d->reader, long_ago);
+	file_free(d->next.info);
 	free(d->filling.p);
 	free(d->writing.p);
 	free(d->end_block);
 	free(d->head_block);
-	free(d->shards);
+	log_shards_free(d->shards, d->cfg.shards);
+	files_fini(&d->files);
 	free(d);
 }
 
@@ -443,7 +506,30 @@ static int16_t log_disk_failed(struct log *log)
 	return log_disk_of(log)->status.failed ? ERROR_STORAGE : 0;
 }
 
-static const struct log_ops log_disk_ops = {log_disk_append, log_disk_durable, log_disk_poll, log_disk_free, log_disk_failed};
+static void log_disk_span(struct log *log, unsigned int shard, struct log_span *out)
+{
+	const struct log_disk *d = log_disk_of(log);
+	CHECK(d->begun && shard < d->cfg.shards);
+	const struct log_shard *s = &d->shards[shard];
+	*out = (struct log_span){s->start, s->high_watermark, s->epoch, s->epochs, s->epochs_len};
+}
+
+static void log_disk_read(struct log *log, struct log_read *read)
+{
+	struct log_disk *d = log_disk_of(log);
+	CHECK(d->begun && read->shard < d->cfg.shards);
+	log_reader_add(&d->reader, read);
+}
+
+static const struct log_ops log_disk_ops = {
+	.append = log_disk_append,
+	.durable = log_disk_durable,
+	.poll = log_disk_poll,
+	.free = log_disk_free,
+	.failed = log_disk_failed,
+	.span = log_disk_span,
+	.read = log_disk_read,
+};
 
 struct log *log_disk_new(const struct log_disk_config *cfg)
 {
@@ -454,19 +540,18 @@ struct log *log_disk_new(const struct log_disk_config *cfg)
 	d->log.ops = &log_disk_ops;
 	d->cfg = *cfg;
 	d->cfg.segment_bytes = (cfg->segment_bytes + FORMAT_ALIGN - 1) & ~(uint64_t)(FORMAT_ALIGN - 1);
-	d->shards = calloc(cfg->shards, sizeof(*d->shards));
 	if (posix_memalign(&end, FORMAT_ALIGN, FORMAT_ALIGN) == 0)
 		d->end_block = end;
 	if (posix_memalign(&head, FORMAT_ALIGN, FORMAT_ALIGN) == 0)
 		d->head_block = head;
-	if (d->shards == NULL || d->end_block == NULL || d->head_block == NULL || !buffer_grow(&d->filling, 0) || !buffer_grow(&d->writing, 0)) {
+	if (d->end_block == NULL || d->head_block == NULL || !buffer_grow(&d->filling, 0) || !buffer_grow(&d->writing, 0)) {
 		log_disk_free(&d->log);
 		return NULL;
 	}
 	return &d->log;
 }
 
-bool log_disk_begin(struct log *log, const struct recover *rc, char *err, size_t err_len)
+bool log_disk_begin(struct log *log, struct recover *rc, char *err, size_t err_len)
 {
 	struct log_disk *d = log_disk_of(log);
 	struct now now = {0, 0};
@@ -474,8 +559,14 @@ bool log_disk_begin(struct log *log, const struct recover *rc, char *err, size_t
 	memcpy(d->id, rc->log, sizeof(d->id));
 	d->start = rc->start;
 	d->status.bytes = rc->bytes;
-	for (unsigned int i = 0; i < rc->shards; i++)
-		d->shards[i] = (struct log_shard){rc->state[i].next_offset, rc->state[i].epoch + 1};
+	d->shards = rc->state;
+	d->files = rc->files;
+	rc->state = NULL;
+	memset(&rc->files, 0, sizeof(rc->files));
+	for (unsigned int i = 0; i < d->cfg.shards; i++) {
+		d->shards[i].epoch++;
+		d->shards[i].high_watermark = d->shards[i].next_offset;
+	}
 	while (d->make != MAKE_READY && d->make != MAKE_WAIT) {
 		make_step(d, now);
 		if (d->make_op.pending)
@@ -486,8 +577,8 @@ bool log_disk_begin(struct log *log, const struct recover *rc, char *err, size_t
 			 d->make_error == EDQUOT ? "log.total.bytes is reached" : strerror(d->make_error));
 		return false;
 	}
-	d->current = d->next;
-	d->make = MAKE_NONE;
+	io_next_segment(d);
+	log_reader_init(&d->reader, d->cfg.disk, &d->files, d->shards);
 	d->begun = true;
 	return true;
 }

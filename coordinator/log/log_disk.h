@@ -31,8 +31,8 @@ struct log_disk_config {
 
 /* NULL: no memory. */
 struct log *log_disk_new(const struct log_disk_config *cfg);
-/* Makes the first segment; blocking. `rc` has run and is not needed afterwards. False: one line in err. */
-bool log_disk_begin(struct log *log, const struct recover *rc, char *err, size_t err_len);
+/* Makes the first segment; blocking. `rc` has run; its shards and files are taken over. False: one line in err. */
+bool log_disk_begin(struct log *log, struct recover *rc, char *err, size_t err_len);
 
 /* For tests and status. */
 struct log_disk_status {

@@ -20,11 +20,13 @@ static struct log_memory *log_memory_of(struct log *log)
 	return CONTAINER_OF(log, struct log_memory, log);
 }
 
-static uint64_t log_memory_append(struct log *log, unsigned int shard, const struct log_entry *entries, unsigned int n, int16_t *error,
+static uint64_t log_memory_append(struct log *log, unsigned int shard, struct log_entry *entries, unsigned int n, int16_t *error,
 				  struct now now)
 {
 	struct log_memory *m = log_memory_of(log);
 	CHECK(n > 0);
+	for (unsigned int i = 0; i < n; i++)
+		entries[i].offset = (int64_t)m->appended + i; /* of all shards together: each sees gaps */
 	m->appended += n;
 	return m->appended;
 }

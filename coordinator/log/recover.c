@@ -215,18 +215,16 @@ bool recover_init(struct recover *rc, const uint8_t id[16], char *err, size_t er
 	}
 	if (!ok)
 		return false;
-	rc->state = calloc(rc->shards, sizeof(*rc->state));
-	if (rc->state == NULL)
-		return fail(err, err_len, "log: no memory");
-	for (unsigned int i = 0; i < rc->shards; i++)
-		rc->state[i].epoch = -1;
-	return true;
+	rc->state = log_shards_new(rc->shards);
+	rc->files = (struct log_files){.shards = rc->shards};
+	return rc->state != NULL || fail(err, err_len, "log: no memory");
 }
 
 void recover_fini(struct recover *rc)
 {
-	free(rc->state);
+	log_shards_free(rc->state, rc->shards);
 	rc->state = NULL;
+	files_fini(&rc->files);
 }
 
 /* ---- records ---- */
@@ -237,8 +235,10 @@ static void set_aside(struct recover *rc, const char *name, uint32_t shard, int6
 	say(rc, "log: %s: shard %" PRIu32 ", offset %" PRId64 ": %s; set aside", name, shard, offset, why);
 }
 
-static void read_batch(struct recover *rc, const char *name, uint32_t shard, struct bytes bytes)
+/* `at` is where its block stands. */
+static void read_batch(struct recover *rc, struct log_file *info, uint64_t at, uint32_t shard, struct bytes bytes)
 {
+	const char *name = info->name;
 	struct batch batch;
 	struct batch_record record;
 	if (!batch_open(&batch, bytes)) {
@@ -257,12 +257,15 @@ static void read_batch(struct recover *rc, const char *name, uint32_t shard, str
 	state->next_offset = batch.last_offset + 1;
 	if (batch.leader_epoch > state->epoch)
 		state->epoch = batch.leader_epoch;
+	log_shard_note_epoch(state, batch.leader_epoch, batch.base_offset);
+	file_note(info, shard, batch.base_offset, batch.last_offset, at);
 	if ((batch.attributes & (BATCH_COMPRESSION | BATCH_CONTROL)) != 0) {
 		set_aside(rc, name, shard, batch.base_offset, "a batch is compressed or of a transaction");
 		return;
 	}
 	while (batch_next(&batch, &record)) {
 		rc->records++;
+		record.entry.offset = record.offset;
 		if (!rc->record(rc->arg, shard, &record.entry))
 			set_aside(rc, name, shard, record.offset, "a record cannot be read");
 	}
@@ -317,28 +320,30 @@ static bool damaged(struct scan *scan, const struct segment_file *f, struct segm
 	return true;
 }
 
-static void read_blocks(struct scan *scan, const struct segment_file *f, struct segment_reader *r)
+static void read_blocks(struct scan *scan, struct log_file *info, struct segment_reader *r)
 {
 	struct bytes payload, batch;
 	uint32_t shard;
-	while (segment_next(r, &payload)) {
+	for (size_t at = r->at; segment_next(r, &payload); at = r->at) {
 		struct reader rest = reader_of(payload.p, (size_t)payload.len);
 		while (segment_batch(&rest, &shard, &batch))
-			read_batch(scan->rc, f->name, shard, batch);
+			read_batch(scan->rc, info, at, shard, batch);
 		if (rest.bad)
-			set_aside(scan->rc, f->name, 0, -1, "the rest of a block cannot be read");
+			set_aside(scan->rc, info->name, 0, -1, "the rest of a block cannot be read");
 	}
 }
 
-static bool read_segment(struct scan *scan, const struct segment_file *f, int file, struct segment_reader *r, uint8_t *block, bool *empty)
+static bool read_segment(struct scan *scan, const struct segment_file *f, int file, struct segment_reader *r, uint8_t *block, struct log_file *info,
+			 bool *empty)
 {
 	bool may_be_open = f->last && f->last_start;
 	for (;;) {
-		read_blocks(scan, f, r);
+		read_blocks(scan, info, r);
 		if (r->end == SEGMENT_SEALED)
 			return !f->last_start || make_sure(scan, f, file);
 		if (may_be_open && r->end != SEGMENT_DAMAGED)
 			break;
+		info->broken = true;
 		if (!damaged(scan, f, r))
 			return false;
 		if (r->end != SEGMENT_GOING)
@@ -357,10 +362,39 @@ static bool id_fits(const struct recover *rc, const struct segment_file *f, cons
 	       id->number == f->id.number;
 }
 
+static struct log_file *scan_file(struct scan *scan, const struct segment_file *f, const struct segment_reader *r)
+{
+	struct log_file *info = file_new(scan->rc->shards);
+	struct block_place place = {f->id.start, f->id.worker, f->id.number};
+	if (info == NULL) {
+		fail(scan->err, scan->err_len, "log: no memory");
+		return NULL;
+	}
+	memcpy(info->name, f->name, sizeof(info->name));
+	info->cover = (struct block_cover){place, place};
+	info->salt = r->salt;
+	return info;
+}
+
+/* Consumes `info`, which may be NULL. */
+static bool scan_keep(struct scan *scan, const struct segment_file *f, struct log_file *info, uint64_t end, uint64_t bytes)
+{
+	if (info == NULL || f->empty) {
+		file_free(info);
+		return true;
+	}
+	info->end = end;
+	info->bytes = bytes;
+	if (files_add(&scan->rc->files, info))
+		return true;
+	file_free(info);
+	return fail(scan->err, scan->err_len, "log: no memory");
+}
+
 static bool scan_segment(struct scan *scan, struct segment_file *f, uint8_t *block)
 {
 	struct recover *rc = scan->rc;
-	struct segment_reader r;
+	struct segment_reader r = {.at = 0};
 	uint8_t *p;
 	size_t len;
 	int file;
@@ -368,8 +402,9 @@ static bool scan_segment(struct scan *scan, struct segment_file *f, uint8_t *blo
 	if (result < 0)
 		return failed_op(scan->err, scan->err_len, f->name, result);
 	bool good = segment_open(&r, p, len) && id_fits(rc, f, &r.id), ok = false;
+	struct log_file *info = good ? scan_file(scan, f, &r) : NULL;
 	if (good) {
-		ok = read_segment(scan, f, file, &r, block, &f->empty);
+		ok = info != NULL && read_segment(scan, f, file, &r, block, info, &f->empty);
 	} else if (rc->skip_damaged) {
 		say(rc, "log: %s: LOST: its first block is not good or belongs to another log", f->name);
 		rc->lost_blocks++;
@@ -384,7 +419,7 @@ static bool scan_segment(struct scan *scan, struct segment_file *f, uint8_t *blo
 	do_close(rc->disk, file);
 	rc->bytes += f->empty ? 0 : len;
 	rc->segments += !f->empty;
-	return ok;
+	return scan_keep(scan, f, info, r.at, len) && ok;
 }
 
 /* From the last one: a cut on the way must not look as if one were missing in between. */

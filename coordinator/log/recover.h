@@ -13,13 +13,8 @@
 #include "muster/bytes.h"
 
 #include "coordinator/log/disk.h"
-#include "coordinator/log/log.h"
-
-/* What the log goes on with in each shard. */
-struct log_shard {
-	int64_t next_offset;
-	int32_t epoch; /* of its last batch; -1: none */
-};
+#include "coordinator/log/files.h"
+#include "coordinator/log/log_shard.h"
 
 struct recover {
 	/* given */
@@ -32,10 +27,11 @@ struct recover {
 	void *arg;
 	/* found */
 	uint8_t log[16];	/* the log's id */
-	struct log_shard *state; /* `shards` of them */
+	struct log_shard *state; /* `shards` of them; what the log goes on with, log_disk_begin takes them over */
 	uint64_t start;		/* the number of this start */
 	uint64_t bytes;		/* of all segments that stay */
 	uint64_t segments, records, set_aside, lost_blocks;
+	struct log_files files; /* what stays, indexed; log_disk_begin takes them over */
 };
 
 /*

@@ -30,7 +30,7 @@ static void disk_note(struct disk *d, const struct log_entry *e, uint64_t positi
 		w->offset_position[value.offset] = position;
 }
 
-static uint64_t disk_append(struct log *log, unsigned int shard, const struct log_entry *entries, unsigned int n, int16_t *error, struct now now)
+static uint64_t disk_append(struct log *log, unsigned int shard, struct log_entry *entries, unsigned int n, int16_t *error, struct now now)
 {
 	struct disk *d = disk_of(log);
 	REQUIRE(d->w, "log-empty-batch", n > 0, "a batch without records");
@@ -43,8 +43,10 @@ static uint64_t disk_append(struct log *log, unsigned int shard, const struct lo
 			d->cap = d->cap == 0 ? 256 : d->cap * 2;
 			d->entries = realloc(d->entries, d->cap * sizeof(*d->entries));
 		}
+		entries[i].offset = (int64_t)d->len;
 		struct disk_entry *e = &d->entries[d->len++];
 		e->shard = shard;
+		e->e.offset = entries[i].offset;
 		CHECK(bytes_dup(&e->e.key, entries[i].key) && bytes_dup(&e->e.value, entries[i].value));
 		disk_note(d, &e->e, d->len);
 	}

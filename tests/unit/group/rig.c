@@ -16,7 +16,7 @@ static struct bytes keep(struct bytes b)
 	return out;
 }
 
-static uint64_t rig_append(struct log *log, unsigned int shard, const struct log_entry *entries, unsigned int n, int16_t *error, struct now now)
+static uint64_t rig_append(struct log *log, unsigned int shard, struct log_entry *entries, unsigned int n, int16_t *error, struct now now)
 {
 	struct rig_log *l = CONTAINER_OF(log, struct rig_log, log);
 	if (l->error != 0) {
@@ -28,7 +28,8 @@ static uint64_t rig_append(struct log *log, unsigned int shard, const struct log
 			l->cap = l->cap == 0 ? 64 : l->cap * 2;
 			l->entries = realloc(l->entries, l->cap * sizeof(*l->entries));
 		}
-		l->entries[l->len++] = (struct log_entry){keep(entries[i].key), keep(entries[i].value)};
+		entries[i].offset = l->len;
+		l->entries[l->len++] = (struct log_entry){keep(entries[i].key), keep(entries[i].value), entries[i].offset};
 	}
 	return l->len;
 }

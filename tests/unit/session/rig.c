@@ -177,7 +177,7 @@ static struct rig_log *rig_log_of(struct log *log)
 	return CONTAINER_OF(log, struct rig_log, log);
 }
 
-static uint64_t rig_log_append(struct log *log, unsigned int shard, const struct log_entry *entries, unsigned int n, int16_t *error, struct now now)
+static uint64_t rig_log_append(struct log *log, unsigned int shard, struct log_entry *entries, unsigned int n, int16_t *error, struct now now)
 {
 	struct rig_log *l = rig_log_of(log);
 	*error = l->broken;

@@ -1,0 +1,138 @@
+/*
+ * files.c - see files.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "muster/check.h"
+
+#include "coordinator/log/files.h"
+
+/* ---- one file ---- */
+
+struct log_file *file_new(unsigned int shards)
+{
+	struct log_file *f = calloc(1, sizeof(*f));
+	if (f == NULL)
+		return NULL;
+	f->bounds = malloc(shards * sizeof(*f->bounds));
+	if (f->bounds == NULL) {
+		free(f);
+		return NULL;
+	}
+	for (unsigned int i = 0; i < shards; i++)
+		f->bounds[i] = (struct file_bounds){.first = INT64_MAX, .last = -1};
+	return f;
+}
+
+void file_free(struct log_file *f)
+{
+	if (f == NULL)
+		return;
+	free(f->bounds);
+	free(f->places);
+	free(f);
+}
+
+static bool file_add_place(struct log_file *f, struct file_place place)
+{
+	if (f->places_len == f->places_cap) {
+		size_t cap = f->places_cap == 0 ? 16 : f->places_cap * 2;
+		struct file_place *grown = realloc(f->places, cap * sizeof(*grown));
+		if (grown == NULL)
+			return false;
+		f->places = grown;
+		f->places_cap = cap;
+	}
+	f->places[f->places_len++] = place;
+	return true;
+}
+
+bool file_note(struct log_file *f, unsigned int shard, int64_t first, int64_t last, uint64_t at)
+{
+	struct file_bounds *b = &f->bounds[shard];
+	uint32_t block = (uint32_t)(at / FORMAT_ALIGN);
+	bool begins = b->last < b->first, ok = true;
+	CHECK(at % FORMAT_ALIGN == 0 && (begins || first > b->last));
+	if (begins || (uint64_t)(block - b->block) * FORMAT_ALIGN >= FILES_STEP) {
+		ok = file_add_place(f, (struct file_place){first, shard, block});
+		if (ok)
+			b->block = block;
+	}
+	if (begins)
+		b->first = first;
+	b->last = last;
+	if (last + 1 > b->end)
+		b->end = last + 1;
+	return ok;
+}
+
+uint64_t file_find(const struct log_file *f, unsigned int shard, int64_t offset)
+{
+	uint64_t at = FORMAT_ALIGN; /* behind HEAD, when there was no memory for a place */
+	bool found = false;
+	for (size_t i = 0; i < f->places_len; i++) {
+		const struct file_place *p = &f->places[i];
+		if (p->shard != shard)
+			continue;
+		if (found && p->offset > offset)
+			break;
+		at = (uint64_t)p->block * FORMAT_ALIGN;
+		found = true;
+	}
+	return at;
+}
+
+/* ---- all of them ---- */
+
+bool files_reserve(struct log_files *files)
+{
+	if (files->len < files->cap)
+		return true;
+	size_t cap = files->cap == 0 ? 16 : files->cap * 2;
+	struct log_file **grown = realloc(files->list, cap * sizeof(*grown));
+	if (grown == NULL)
+		return false;
+	files->list = grown;
+	files->cap = cap;
+	return true;
+}
+
+bool files_add(struct log_files *files, struct log_file *f)
+{
+	if (!files_reserve(files))
+		return false;
+	size_t at = files->len++;
+	for (; at > 0 && block_place_order(&files->list[at - 1]->cover.first, &f->cover.first) > 0; at--)
+		files->list[at] = files->list[at - 1];
+	files->list[at] = f;
+	return true;
+}
+
+void files_replace(struct log_files *files, size_t at, size_t n, struct log_file *by)
+{
+	size_t put = by != NULL ? 1 : 0;
+	CHECK(n >= put && at + n <= files->len);
+	if (by != NULL)
+		files->list[at] = by;
+	memmove(&files->list[at + put], &files->list[at + n], (files->len - at - n) * sizeof(*files->list));
+	files->len -= n - put;
+}
+
+struct log_file *files_find(const struct log_files *files, unsigned int shard, int64_t offset)
+{
+	for (size_t i = 0; i < files->len; i++) {
+		const struct file_bounds *b = &files->list[i]->bounds[shard];
+		if (b->first <= b->last && b->last >= offset)
+			return files->list[i];
+	}
+	return NULL;
+}
+
+void files_fini(struct log_files *files)
+{
+	for (size_t i = 0; i < files->len; i++)
+		file_free(files->list[i]);
+	free(files->list);
+	memset(files, 0, sizeof(*files));
+}

@@ -1,0 +1,69 @@
+/*
+ * files.h - which files a log has, in reading order, and where in them the batches of each shard stand.
+ *
+ * The index is sparse: a place for the first batch of a shard in a file, then one whenever its next batch stands FILES_STEP bytes further on. From
+ * a place on, reading goes block by block. The bounds of each shard in each file say which file to look into.
+ *
+ * Invariants:
+ *  1. Files are in the order of the first segment that they cover. Per shard, what a file holds lies behind what those before it hold.
+ *  2. A file holds a shard if bounds->first <= bounds->last. `end` never falls from file to file where it is not 0.
+ */
+#ifndef MUSTER_LOG_FILES_H
+#define MUSTER_LOG_FILES_H
+
+#include "coordinator/log/block.h"
+#include "coordinator/log/log.h"
+
+#define FILES_STEP (256u * 1024)
+
+struct file_bounds {
+	int64_t first, last; /* base offset of the first batch, last offset of the last one */
+	int64_t end;	     /* behind the last record that stood here before cleaning; 0: none */
+	uint32_t block;	     /* of the last place, in units of FORMAT_ALIGN */
+};
+
+struct file_place {
+	int64_t offset;
+	uint32_t shard;
+	uint32_t block;
+};
+
+struct log_file {
+	char name[FORMAT_NAME_MAX];
+	struct block_cover cover;
+	uint64_t salt;
+	uint64_t bytes; /* that it takes on the disk */
+	uint64_t end;	/* what is behind is not to be read: durable blocks end here, or END stands here */
+	bool clean;	/* a cleaned file */
+	bool open;	/* still written to */
+	bool broken;	/* a block of it cannot be read: it is left alone */
+	struct file_bounds *bounds; /* by shard */
+	struct file_place *places; /* in the order of the file */
+	size_t places_len, places_cap;
+};
+
+struct log_files {
+	struct log_file **list;
+	size_t len, cap;
+	unsigned int shards;
+};
+
+/* NULL: no memory. */
+struct log_file *file_new(unsigned int shards);
+void file_free(struct log_file *f);
+/* Notes a batch of the file, in their order. False: no memory; the batch is found all the same, through an earlier place. */
+bool file_note(struct log_file *f, unsigned int shard, int64_t first, int64_t last, uint64_t at);
+/* Where to start reading for the batch of the shard that holds `offset` or is the first one behind it. The file holds such a batch. */
+uint64_t file_find(const struct log_file *f, unsigned int shard, int64_t offset);
+
+/* Room for one more file than are there: the next files_add cannot fail. False: no memory. */
+bool files_reserve(struct log_files *files);
+/* Takes the file over, at the end or, when its cover says so, before. False: no memory, nothing was taken. */
+bool files_add(struct log_files *files, struct log_file *f);
+/* `by` takes the place of `n` files from `at` on, whose pointers are the caller's afterwards. NULL: nothing does. */
+void files_replace(struct log_files *files, size_t at, size_t n, struct log_file *by);
+/* The first file with a batch of the shard at or behind `offset`, NULL: none. */
+struct log_file *files_find(const struct log_files *files, unsigned int shard, int64_t offset);
+void files_fini(struct log_files *files);
+
+#endif
