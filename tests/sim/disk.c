@@ -34,7 +34,7 @@ static uint64_t disk_append(struct log *log, unsigned int shard, struct log_entr
 {
 	struct disk *d = disk_of(log);
 	REQUIRE(d->w, "log-empty-batch", n > 0, "a batch without records");
-	if (now.us < d->fail_until) {
+	if (d->w->now.us < d->fail_until) {
 		*error = d->fail_code;
 		return 0;
 	}
@@ -51,9 +51,9 @@ static uint64_t disk_append(struct log *log, unsigned int shard, struct log_entr
 		disk_note(d, &e->e, d->len);
 	}
 	uint64_t delay = rng_one_in(&d->rng, 4) ? 0 : rng_between(&d->rng, 50, 4000);
-	if (now.us < d->slow_until)
+	if (d->w->now.us < d->slow_until)
 		delay += d->slow_ms * (uint64_t)US_PER_MS;
-	uint64_t at = now.us + delay > d->last_at ? now.us + delay : d->last_at;
+	uint64_t at = d->w->now.us + delay > d->last_at ? d->w->now.us + delay : d->last_at;
 	d->last_at = at;
 	if (d->batch_len == d->batch_cap) {
 		d->batch_cap = d->batch_cap == 0 ? 256 : d->batch_cap * 2;
@@ -71,9 +71,9 @@ static uint64_t disk_durable(struct log *log)
 static uint64_t disk_poll(struct log *log, struct now now)
 {
 	struct disk *d = disk_of(log);
-	while (d->batch_first < d->batch_len && d->batches[d->batch_first].at <= now.us)
+	while (d->batch_first < d->batch_len && d->batches[d->batch_first].at <= d->w->now.us)
 		d->durable = d->batches[d->batch_first++].position;
-	return d->batch_first < d->batch_len ? d->batches[d->batch_first].at : TIME_NEVER;
+	return d->batch_first < d->batch_len ? d->batches[d->batch_first].at - d->w->lost_us : TIME_NEVER;
 }
 
 static void disk_free(struct log *log)

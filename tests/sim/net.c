@@ -118,7 +118,7 @@ static void conn_server_closed(struct conn *c, bool tell)
 	line_clear(&c->rx);
 	if (c->session != NULL) {
 		c->w->step.closes = true;
-		node_service_ops.closed(c->session, c->w->now);
+		node_service_ops.closed(c->session, served(c->w));
 		c->session = NULL;
 	}
 	watch_closed(c);
@@ -131,7 +131,7 @@ static void conn_frame(struct conn *c)
 {
 	struct wire_item item = line_pop(&c->rx);
 	watch_delivered(c, item.p, item.len);
-	enum service_verdict verdict = node_service_ops.frame(c->session, item.p, item.len, c->w->now);
+	enum service_verdict verdict = node_service_ops.frame(c->session, item.p, item.len, served(c->w));
 	memset(item.p, 0xdd, item.len);
 	free(item.p);
 	/* as in the dataplane: a resume during the call would be lost, so the service must not rely on one */
@@ -160,7 +160,7 @@ static void conn_loop(struct conn *c)
 	}
 	if (c->eof && !c->drained && line_empty(&c->rx) && !c->want_close) {
 		c->drained = true;
-		node_service_ops.drained(c->session, c->w->now);
+		node_service_ops.drained(c->session, served(c->w));
 		c->w->tick_at = c->w->now.us;
 		conn_look(c, c->w->now.us + 1);
 		return;
@@ -177,7 +177,7 @@ static void conn_syn(struct conn *c)
 		line_push(&c->down, conn_arrival(c), WIRE_RST, NULL, 0);
 		return;
 	}
-	c->session = node_service_ops.opened(c->w->node, &c->ch, &peer, c->w->now);
+	c->session = node_service_ops.opened(c->w->node, &c->ch, &peer, served(c->w));
 	if (c->session == NULL) {
 		c->server_closed = true;
 		line_push(&c->down, conn_arrival(c), WIRE_RST, NULL, 0);
@@ -206,7 +206,7 @@ static void conn_arrived(struct conn *c)
 		c->eof = true;
 		c->w->step.closes = true;
 		if (!c->want_abort && !c->want_close) {
-			node_service_ops.eof(c->session, c->w->now);
+			node_service_ops.eof(c->session, served(c->w));
 			c->w->tick_at = c->w->now.us;
 		}
 		conn_look(c, c->w->now.us);
@@ -346,18 +346,40 @@ void conn_server_lost(struct conn *c)
 		line_push(&c->down, conn_arrival(c), WIRE_RST, NULL, 0);
 }
 
+void conn_stalled(struct conn *c, uint64_t lost_us)
+{
+	struct line *l = &c->up;
+	if (lost_us == 0 || line_due(l) > c->w->now.us || rng_one_in(&c->rng, 2))
+		return;
+	uint64_t again = c->w->now.us + (rng_next(&c->rng) >> 16) % lost_us;
+	for (size_t i = l->first; i < l->last; i++)
+		if (l->items[i].at < again)
+			l->items[i].at = again;
+	if (l->last_at < again)
+		l->last_at = again;
+}
+
+/* When the worker has something to do for it: not while it stands still. */
+static uint64_t conn_due_served(const struct conn *c)
+{
+	uint64_t due = line_due(&c->up);
+	due = c->server_at < due ? c->server_at : due;
+	due = c->dead_at < due ? c->dead_at : due;
+	return c->w->stalled && due < c->w->stalled_until ? c->w->stalled_until : due;
+}
+
 uint64_t conn_due(const struct conn *c)
 {
-	uint64_t due = line_due(&c->up), down = line_due(&c->down);
-	due = down < due ? down : due;
-	due = c->server_at < due ? c->server_at : due;
-	return c->dead_at < due ? c->dead_at : due;
+	uint64_t due = conn_due_served(c), down = line_due(&c->down);
+	return down < due ? down : due;
 }
 
 void conn_step(struct conn *c)
 {
 	uint64_t now = c->w->now.us;
-	if (c->dead_at <= now) {
+	if (conn_due_served(c) > now) {
+		conn_to_client(c);
+	} else if (c->dead_at <= now) {
 		c->dead_at = TIME_NEVER;
 		if (!c->server_closed)
 			conn_server_closed(c, false);

@@ -69,7 +69,7 @@ static void compare_offsets(void *arg, struct bytes group)
 static struct shard *replica_new(struct world *w, unsigned int number)
 {
 	uint64_t random[2] = {number + 5, 6};
-	struct shard *s = shard_new(number, &w->disk.log, &w->plan.settings, &w->replica_stats, random, w->now);
+	struct shard *s = shard_new(number, &w->disk.log, &w->plan.settings, &w->replica_stats, random, served(w));
 	CHECK(s != NULL);
 	return s;
 }
@@ -80,7 +80,7 @@ static void audit_replay(struct world *w)
 		const struct disk_entry *e = &w->disk.entries[w->replayed];
 		if (w->replicas[e->shard] == NULL)
 			w->replicas[e->shard] = replica_new(w, e->shard);
-		REQUIRE(w, "record-unreadable", shard_replay(w->replicas[e->shard], &e->e, w->now), "record %llu", (unsigned long long)w->replayed);
+		REQUIRE(w, "record-unreadable", shard_replay(w->replicas[e->shard], &e->e, served(w)), "record %llu", (unsigned long long)w->replayed);
 	}
 }
 

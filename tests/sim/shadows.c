@@ -23,7 +23,7 @@ static int64_t least_timeout(const struct group *g)
 /* May this member be gone? */
 static bool removal_allowed(struct world *w, const struct shadows *s, const struct shadow *m)
 {
-	uint64_t now = w->now.us;
+	uint64_t now = served(w).us;
 	if (s->timeout_before <= 1 && s->generation != s->generation_before) /* formed, and whoever is left has no time to sync */
 		return true;
 	if (w->step.api == api_key_leave_group && named(&w->step, m))
@@ -32,6 +32,8 @@ static bool removal_allowed(struct world *w, const struct shadows *s, const stru
 		return true;
 	if (m->is_new && m->unnamed && w->step.closes)
 		return true;
+	if (now < w->held_until && !(s->state == GROUP_PREPARING && s->initial))
+		return false;
 	if (m->is_new && now >= m->since + (uint64_t)MEMBER_NEW_TIMEOUT_MS * US_PER_MS)
 		return true;
 	if (!m->parked_join && !m->parked_sync && now >= m->life_until)
@@ -59,13 +61,13 @@ static void shadow_take(struct world *w, struct shadows *s, const struct member 
 		k = &s->list[s->len++];
 		memset(k, 0, sizeof(*k));
 		k->tag = m->tag;
-		k->since = w->now.us;
+		k->since = served(w).us;
 		text_of(k->id, m->id);
 		text_of(k->instance, m->instance_id);
 		k->is_static = !bytes_is_null(m->instance_id);
 	}
 	if (m->is_new && k->parked_join && m->join == NULL) /* its connection closed: it has one session to come back */
-		k->life_until = w->now.us + (uint64_t)m->session_timeout_ms * US_PER_MS;
+		k->life_until = served(w).us + (uint64_t)m->session_timeout_ms * US_PER_MS;
 	k->seen = true;
 	k->is_new = m->is_new;
 	k->unnamed = m->unnamed;
@@ -76,7 +78,7 @@ static void shadow_take(struct world *w, struct shadows *s, const struct member 
 		k->life_until = 0;
 	k->session_ms = m->session_timeout_ms;
 	if (formed)
-		k->life_until = w->now.us + (uint64_t)m->session_timeout_ms * US_PER_MS;
+		k->life_until = served(w).us + (uint64_t)m->session_timeout_ms * US_PER_MS;
 	if (m->join == NULL && purgatory_waiting(&m->session))
 		REQUIRE(w, "session-too-short", m->session.deadline >= k->life_until, "%s: session ends %llu us too early", k->id,
 			(unsigned long long)(k->life_until - m->session.deadline));
@@ -112,7 +114,7 @@ static void audit_removals(struct world *w, struct shadows *s, const struct grou
 
 static void audit_phases(struct world *w, struct shadows *s, const struct group *g)
 {
-	uint64_t now = w->now.us;
+	uint64_t now = served(w).us;
 	int64_t timeout = 0, delay = w->plan.settings.group_initial_rebalance_delay_ms;
 	for (uint32_t i = 0; i < g->members_len; i++)
 		if (g->members[i]->rebalance_timeout_ms > timeout)
@@ -187,7 +189,7 @@ void audit_life(struct world *w, int group, const char *member)
 	struct member *m = g == NULL ? NULL : member_find(g, bytes_str(member));
 	struct shadow *k = m == NULL ? NULL : shadow_find(s, m);
 	if (k != NULL && !m->is_new)
-		k->life_until = w->now.us + (uint64_t)m->session_timeout_ms * US_PER_MS;
+		k->life_until = served(w).us + (uint64_t)m->session_timeout_ms * US_PER_MS;
 }
 
 void audit_restart(struct world *w)
@@ -201,7 +203,7 @@ void audit_restart(struct world *w)
 		s->group = live;
 		s->state = live->state;
 		s->generation = live->generation;
-		s->completing_since = s->preparing_since = w->now.us;
+		s->completing_since = s->preparing_since = served(w).us;
 		for (uint32_t i = 0; i < live->members_len; i++) {
 			shadow_take(w, s, live->members[i], true);
 			REQUIRE(w, "member-without-timer", purgatory_waiting(&live->members[i]->session), "after recovery");

@@ -213,6 +213,8 @@ void conn_fin(struct conn *c);	  /* client closes */
 void conn_rst(struct conn *c);	  /* client resets */
 void conn_vanish(struct conn *c); /* the client is gone, nobody is told */
 void conn_half_open(struct conn *c); /* the server loses it, the client is not told */
+/* The worker stood still: what arrived meanwhile was received at the end, or got lost and is sent again within `lost_us`. */
+void conn_stalled(struct conn *c, uint64_t lost_us);
 uint64_t conn_due(const struct conn *c);
 void conn_step(struct conn *c);
 void conn_server_lost(struct conn *c); /* crash of the server */
@@ -385,7 +387,11 @@ struct world {
 	int64_t largest_timeout_ms[GROUPS + 1]; /* rebalance timeout ever asked for; the last: of any other group */
 	uint64_t tick_at;
 	uint32_t idle_rounds;
-	uint64_t stalled_until, net_slow_until;
+	bool stalled; /* the worker stands still */
+	uint64_t stall_began, stalled_until; /* the last time it did */
+	uint64_t lost_us;    /* what worker time is behind `now` */
+	uint64_t held_until; /* worker time before which nobody may be declared gone */
+	uint64_t net_slow_until;
 	uint32_t net_slow_ms;
 	bool draining, stopping;
 	uint64_t steps;	 /* with the service's ticks */
@@ -414,6 +420,12 @@ struct world {
 };
 
 void world_run(struct world *w, uint64_t seed, const bool *keep, bool trace);
+/* The worker's time (muster/time.h): all that the service is told. Clients and network live by w->now. */
+static inline struct now served(const struct world *w)
+{
+	return (struct now){(w->stalled ? w->stall_began : w->now.us) - w->lost_us, w->now.wall_ms};
+}
+
 struct shard *world_shard(struct world *w, int group);
 struct shard *world_shard_number(struct world *w, unsigned int number);
 int world_group(const struct world *w, struct bytes id);
@@ -429,6 +441,7 @@ void watch_returned(struct conn *c, enum service_verdict verdict);
 void watch_answer(struct conn *c, const uint8_t *p, size_t len);
 void watch_closed(struct conn *c);
 void watch_bounds(struct world *w);
+void watch_stalled(struct world *w, uint64_t held_us);
 void watch_restart(struct world *w);
 void watch_group_gone(struct world *w, int group);
 void watch_fini(struct world *w);

@@ -21,7 +21,7 @@ bool log_mapped(int32_t code)
 
 static uint64_t bound_of(struct world *w, const struct asked *a)
 {
-	uint64_t bound = w->now.us + LOG_WAIT_US + SLACK_US;
+	uint64_t now = served(w).us, bound = (now < w->held_until ? w->held_until : now) + LOG_WAIT_US + SLACK_US;
 	int64_t group = w->largest_timeout_ms[a->group < 0 ? GROUPS : a->group], delay = w->plan.settings.group_initial_rebalance_delay_ms;
 	if (a->api == api_key_join_group || a->api == api_key_sync_group)
 		bound += (uint64_t)(group > delay ? group : delay) * US_PER_MS;
@@ -93,7 +93,7 @@ void watch_delivered(struct conn *c, const uint8_t *p, size_t len)
 	a->correlation_id = h.correlation_id;
 	a->api = h.api_key;
 	a->version = h.served ? h.version : 0;
-	a->at = w->now.us;
+	a->at = served(w).us;
 	a->step = w->steps;
 	c->in_call = a;
 	a->group = h.served ? world_group(w, facts_of(c, a, in)) : -1;
@@ -268,9 +268,17 @@ void watch_bounds(struct world *w)
 		const struct conn *c = w->conns[i];
 		const struct asked *a = &c->asked[c->asked_first];
 		if (c->asked_len > 0 && !c->eof)
-			REQUIRE(w, "answer-late", w->now.us <= a->bound, "connection %u: api %d v%d of %s waits since %llu us", c->number, a->api,
-				a->version, a->member, (unsigned long long)(w->now.us - a->at));
+			REQUIRE(w, "answer-late", served(w).us <= a->bound, "connection %u: api %d v%d of %s waits since %llu us", c->number, a->api,
+				a->version, a->member, (unsigned long long)(served(w).us - a->at));
 	}
+}
+
+/* Whoever waits may wait until the end of the hold, and then for whatever it waited for. */
+void watch_stalled(struct world *w, uint64_t held_us)
+{
+	for (unsigned int i = 0; i < w->conns_len; i++)
+		for (unsigned int k = 0; k < w->conns[i]->asked_len; k++)
+			w->conns[i]->asked[(w->conns[i]->asked_first + k) % ASKED].bound += held_us + LOG_WAIT_US;
 }
 
 /* Generations behind the recovered one were never stored, and may come again with other leaders. */

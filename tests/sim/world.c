@@ -13,6 +13,7 @@
 
 #include "coordinator/api/api.h"
 
+#define STALL_LIMIT_US 200000 /* worker.stall.limit.ms */
 #define DEEP_EVERY 64
 
 /* ---- failing and telling ---- */
@@ -120,7 +121,7 @@ static struct node *make_node(struct world *w)
 {
 	struct node_config cfg = {.node_id = 1000, .groups = &w->plan.settings, .max_sessions = 200, .max_fetch_wait_ms = 5000,
 				  .random = {w->plan.seed, w->restarts}};
-	struct node *node = node_new(&cfg, w->image, &w->disk.log, &w->stats, w->now);
+	struct node *node = node_new(&cfg, w->image, &w->disk.log, &w->stats, served(w));
 	CHECK(node != NULL);
 	return node;
 }
@@ -161,6 +162,11 @@ static void world_begin(struct world *w)
 static void world_restart(struct world *w, const struct action *a)
 {
 	struct rng r = rng_of(a->random, 3);
+	if (w->stalled) { /* killed while it stood still: worker time begins anew */
+		w->lost_us += w->now.us - w->stall_began;
+		w->stalled = false;
+	}
+	w->held_until = 0;
 	for (unsigned int i = 0; i < w->conns_len; i++)
 		conn_server_lost(w->conns[i]);
 	node_free(w->node);
@@ -174,12 +180,28 @@ static void world_restart(struct world *w, const struct action *a)
 	w->now.wall_ms = 1700000000000 + (int64_t)(w->now.us / 1000);
 	w->node = make_node(w);
 	for (uint64_t i = 0; i < w->disk.len; i++)
-		CHECK(shard_replay(world_shard_number(w, w->disk.entries[i].shard), &w->disk.entries[i].e, w->now));
+		CHECK(shard_replay(world_shard_number(w, w->disk.entries[i].shard), &w->disk.entries[i].e, served(w)));
 	for (unsigned int i = 0; i < SHARDS; i++)
-		shard_loaded(world_shard_number(w, i), w->now);
+		shard_loaded(world_shard_number(w, i), served(w));
 	watch_restart(w);
 	audit_restart(w);
 	w->tick_at = w->now.us;
+}
+
+/* The worker runs again. The rule of muster/time.h and the hold of shard_stalled, worked out anew. */
+static void world_resume(struct world *w)
+{
+	uint64_t stood = w->stalled_until - w->stall_began, lost = stood > STALL_LIMIT_US ? stood : 0;
+	w->stalled = false;
+	w->lost_us += lost;
+	for (unsigned int i = 0; i < w->conns_len; i++)
+		conn_stalled(w->conns[i], lost);
+	if (lost == 0)
+		return;
+	uint64_t held = lost + 1000000, until = served(w).us + held;
+	w->held_until = until > w->held_until ? until : w->held_until;
+	node_service_ops.stalled(w->node, lost, served(w));
+	watch_stalled(w, held);
 }
 
 static void world_act(struct world *w, const struct action *a)
@@ -206,7 +228,11 @@ static void world_act(struct world *w, const struct action *a)
 		w->net_slow_ms = (uint32_t)(a->random / 8 % 1500) + 1;
 		break;
 	case ACT_STALL:
-		w->stalled_until = w->now.us + a->random % 400000;
+		if (w->stalled)
+			break;
+		w->stalled = true;
+		w->stall_began = w->now.us;
+		w->stalled_until = w->now.us + a->random % (a->random / 1000000 % 2 == 0 ? 400000 : 30000000);
 		break;
 	case ACT_RESTART:
 		world_restart(w, a);
@@ -222,10 +248,10 @@ static void world_act(struct world *w, const struct action *a)
 /* A wish of "at once" is another poll round; rounds that find nothing get longer, as nothing is lost by it but steps. */
 static void world_tick(struct world *w)
 {
-	uint64_t wish = node_service_ops.tick(w->node, w->now);
-	if (wish > w->now.us) {
+	uint64_t wish = node_service_ops.tick(w->node, served(w));
+	if (wish > served(w).us) {
 		w->idle_rounds = 0;
-		w->tick_at = wish;
+		w->tick_at = wish == TIME_NEVER ? wish : wish + w->lost_us;
 	} else {
 		w->idle_rounds = w->idle_rounds < 6 ? w->idle_rounds + 1 : 6;
 		w->tick_at = w->now.us + (10ull << w->idle_rounds);
@@ -249,7 +275,7 @@ static void due_better(struct due *d, enum due_kind kind, uint64_t at, unsigned 
 static struct due world_next(struct world *w)
 {
 	struct due d = {DUE_NOTHING, TIME_NEVER, 0};
-	uint64_t tick = w->tick_at < w->stalled_until ? w->stalled_until : w->tick_at;
+	uint64_t tick = w->stalled ? w->stalled_until : w->tick_at;
 	while (w->next_action < w->plan.len && w->keep != NULL && !w->keep[w->next_action])
 		w->next_action++;
 	due_better(&d, DUE_TICK, tick, 0);
@@ -288,6 +314,8 @@ static bool world_step(struct world *w, uint64_t until)
 		w->now.us = d.at;
 		w->now.wall_ms = 1700000000000 + (int64_t)(d.at / 1000);
 	}
+	if (w->stalled && w->now.us >= w->stalled_until)
+		world_resume(w);
 	w->steps++;
 	w->events += d.kind != DUE_TICK;
 	w->step = (struct step){.group = -1, .api = -1, .code = EXPECT_ANY};
@@ -350,9 +378,13 @@ static void end_in_silence(struct world *w)
 static void end_by_stop(struct world *w)
 {
 	bool done = false;
+	if (w->stalled) {
+		w->stalled_until = w->now.us;
+		world_resume(w);
+	}
 	w->draining = w->stopping = true;
 	for (unsigned int i = 0; i < 4000 && !done; i++) {
-		done = node_service_ops.stop(w->node, w->now);
+		done = node_service_ops.stop(w->node, served(w));
 		world_pass(w, 1000);
 	}
 	REQUIRE(w, "stop-hangs", done && w->stats.requests_parked_now == 0, "%llu requests are still parked", (unsigned long long)w->stats.requests_parked_now);
@@ -361,7 +393,7 @@ static void end_by_stop(struct world *w)
 			w->conns[i]->number, w->conns[i]->asked_len, w->conns[i]->asked[w->conns[i]->asked_first].api);
 	for (unsigned int i = 0; i < w->conns_len; i++)
 		if (w->conns[i]->session != NULL)
-			node_service_ops.closed(w->conns[i]->session, w->now);
+			node_service_ops.closed(w->conns[i]->session, served(w));
 }
 
 void world_run(struct world *w, uint64_t seed, const bool *keep, bool tracing)
