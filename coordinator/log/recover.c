@@ -259,7 +259,7 @@ static void read_batch(struct recover *rc, struct log_file *info, uint64_t at, u
 		state->epoch = batch.leader_epoch;
 	log_shard_note_epoch(state, batch.leader_epoch, batch.base_offset);
 	file_note(info, shard, batch.base_offset, batch.last_offset, at);
-	if ((batch.attributes & (BATCH_COMPRESSION | BATCH_CONTROL)) != 0) {
+	if ((batch.attributes & (BATCH_COMPRESSION | BATCH_CONTROL | BATCH_TRANSACTIONAL)) != 0) {
 		set_aside(rc, name, shard, batch.base_offset, "a batch is compressed or of a transaction");
 		return;
 	}

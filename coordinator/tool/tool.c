@@ -15,22 +15,25 @@
 
 #define ERROR_MAX 600
 
-enum verb_options { TAKES_JSON = 1, TAKES_SHARD = 2, TAKES_FILTER = 4, TAKES_ALL = 8, TAKES_DIRS = 16 };
+enum verb_options { TAKES_JSON = 1, TAKES_SHARD = 2, TAKES_FILTER = 4, TAKES_ALL = 8, TAKES_DIRS = 16, TAKES_PARTIAL = 32 };
 
 static const struct verb {
 	const char *name;
 	unsigned int takes; /* enum verb_options */
-	int (*run)(const struct tool_options *o, struct folder *folder);
+	int (*read)(const struct tool_options *o, struct folder *folder); /* a log that is there, or */
+	int (*make)(const struct tool_options *o, const char *folder);	 /* a new one */
 } verbs[] = {
-	{"dump", TAKES_JSON | TAKES_SHARD | TAKES_FILTER, tool_dump},
-	{"verify", TAKES_SHARD, tool_verify},
+	{"dump", TAKES_JSON | TAKES_SHARD | TAKES_FILTER, tool_dump, NULL},
+	{"verify", TAKES_SHARD, tool_verify, NULL},
+	{"export", TAKES_SHARD | TAKES_ALL | TAKES_DIRS, tool_export, NULL},
+	{"import", TAKES_DIRS | TAKES_PARTIAL, NULL, tool_import},
 };
 
 static const struct option options[] = {
 	{"config", required_argument, NULL, 'c'}, {"set", required_argument, NULL, 's'},   {"log", required_argument, NULL, 'l'},
 	{"json", no_argument, NULL, 'j'},	  {"shard", required_argument, NULL, 'n'}, {"group", required_argument, NULL, 'g'},
 	{"from", required_argument, NULL, 'f'},	  {"to", required_argument, NULL, 't'},	   {"all", no_argument, NULL, 'a'},
-	{"help", no_argument, NULL, 'h'},	  {NULL, 0, NULL, 0},
+	{"partial", no_argument, NULL, 'p'},	  {"help", no_argument, NULL, 'h'},	   {NULL, 0, NULL, 0},
 };
 
 struct command {
@@ -55,11 +58,17 @@ static void help(FILE *out)
 {
 	fputs("usage: muster log dump   [--json] [--shard N] [--group ID] [--from TIME] [--to TIME] WHICH\n"
 	      "       muster log verify [--shard N] WHICH\n"
+	      "       muster log export --shard N|--all WHICH DIR\n"
+	      "       muster log import [--partial] WHICH DIR...\n"
 	      "\n"
 	      "WHICH log: --log FOLDER, or log.dir of --config FILE and --set NAME=VALUE. Its server must be stopped.\n"
 	      "\n"
 	      "  dump    every record, decoded, one a line; --json: one JSON object a line\n"
 	      "  verify  reads every segment, block, batch and record; says what is damaged, with file, block, byte, shard and offset\n"
+	      "  export  writes DIR/__consumer_offsets-N as a Kafka broker has it; DIR may be the log folder of a stopped broker that has just made\n"
+	      "          the topic: partition.metadata stays, empty segments and indexes are replaced\n"
+	      "  import  makes a new log from the __consumer_offsets-N folders of a stopped Kafka broker; all of them, as many as\n"
+	      "          offsets.topic.num.partitions says, unless --partial is given\n"
 	      "\n"
 	      "TIME is milliseconds since 1970, or YYYY-MM-DD, or YYYY-MM-DDTHH:MM:SS, in UTC.\n"
 	      "Exit status: 0 all is good, 1 damage was found or it could not be finished, 2 wrong arguments or no such log.\n",
@@ -130,6 +139,9 @@ static bool option(struct command *c, int opt, char *err, size_t err_len)
 		return take_time("from", &o->from_ms, err, err_len);
 	case 't':
 		return take_time("to", &o->to_ms, err, err_len);
+	case 'p':
+		o->partial = true;
+		return true;
 	default:
 		o->all = true;
 		return true;
@@ -151,6 +163,8 @@ static unsigned int needs(int opt)
 		return TAKES_FILTER;
 	case 'a':
 		return TAKES_ALL;
+	case 'p':
+		return TAKES_PARTIAL;
 	default:
 		return 0;
 	}
@@ -193,7 +207,7 @@ static bool parse(struct command *c, int argc, char **argv, char *err, size_t er
 		if (strcmp(name, verbs[i].name) == 0)
 			c->verb = &verbs[i];
 	if (c->verb == NULL)
-		return fail(err, err_len, "muster log takes one of dump, verify; see muster log --help");
+		return fail(err, err_len, "muster log takes one of dump, verify, export, import; see muster log --help");
 	if (!parse_options(c, argc - 1, argv + 1, err, err_len) || c->help)
 		return c->help;
 	if (!cli_load(&c->cli, &c->cfg, err, err_len))
@@ -207,6 +221,8 @@ static int run(struct command *c)
 {
 	char err[ERROR_MAX];
 	struct folder folder;
+	if (c->verb->make != NULL)
+		return c->verb->make(&c->o, c->folder);
 	if (!folder_open(&folder, c->folder, err, sizeof(err))) {
 		fprintf(stderr, "muster: %s\n", err);
 		return TOOL_CANNOT;
@@ -215,7 +231,7 @@ static int run(struct command *c)
 	if (c->o.shard >= (int64_t)folder.shards)
 		fprintf(stderr, "muster: --shard: the log has the shards 0 to %u\n", folder.shards - 1);
 	else
-		status = c->verb->run(&c->o, &folder);
+		status = c->verb->read(&c->o, &folder);
 	folder_close(&folder);
 	return status;
 }

@@ -100,8 +100,9 @@ class Broker:
 
     def start(self):
         with open(self.log, "ab") as out:
-            subprocess.run([*self.words, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", self.properties],
-                           stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=True, timeout=START_SECONDS)
+            if not os.path.exists(os.path.join(self.folder, "data", "meta.properties")):
+                subprocess.run([*self.words, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", self.properties],
+                               stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=True, timeout=START_SECONDS)
             self.process = subprocess.Popen([*self.words, "kafka.Kafka", self.properties], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end and self.process.poll() is None:
@@ -113,7 +114,7 @@ class Broker:
         with open(self.log, errors="replace") as text:
             raise RuntimeError("Kafka did not start:\n" + "".join(text.readlines()[-30:]))
 
-    def stop(self):
+    def stop(self, gently=False):
         if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGKILL)
+            self.process.send_signal(signal.SIGTERM if gently else signal.SIGKILL)
             self.process.wait()

@@ -185,8 +185,8 @@ class Arguments(Case):
         self.assertEqual((done.stdout, done.stderr), ("", f"muster: {line}\n"))
 
     def test_wrong_words(self):
-        self.refused("muster log takes one of dump, verify; see muster log --help")
-        self.refused("muster log takes one of dump, verify; see muster log --help", "eat")
+        self.refused("muster log takes one of dump, verify, export, import; see muster log --help")
+        self.refused("muster log takes one of dump, verify, export, import; see muster log --help", "eat")
         self.refused("which log? give --log FOLDER, or --config FILE with log.dir in it", "dump")
         self.refused("--json: does not belong to muster log verify", "verify", "--json")
         self.refused("--frob: there is no such option; see muster log --help", "dump", "--frob")
