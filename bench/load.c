@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "bench/heartbeat.h"
 #include "bench/load.h"
@@ -148,7 +149,9 @@ struct load_member *load_opened(struct load *load, void *connection)
 	struct load_member *m = &load->members[load->opened];
 	m->connection = connection;
 	snprintf(m->hb.client_id, sizeof(m->hb.client_id), "bench-%06u", load->opened);
-	snprintf(m->hb.group, sizeof(m->hb.group), "bench-%05u", load->cfg.group_size == 0 ? 0 : load->opened / load->cfg.group_size);
+	/* groups of this run alone: members of an earlier one may not have expired yet */
+	snprintf(m->hb.group, sizeof(m->hb.group), "bench-%d-%05u", (int)getpid(),
+		 load->cfg.group_size == 0 ? 0 : load->opened / load->cfg.group_size);
 	load->opened++;
 	return m;
 }
