@@ -17,7 +17,7 @@ enum { RESOURCE_TOPIC = 2, RESOURCE_BROKER = 4, RESOURCE_GROUP = 32 };
 
 static bool wanted(const struct describe_configs_request_resource *in, struct bytes name)
 {
-	if (in->configuration_keys_len < 0)
+	if (in->configuration_keys_len <= 0) /* null or none: all */
 		return true;
 	for (int32_t i = 0; i < in->configuration_keys_len; i++)
 		if (bytes_equal(in->configuration_keys[i], name))

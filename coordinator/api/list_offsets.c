@@ -2,6 +2,7 @@
  * list_offsets.c - ListOffsets: every partition is empty, from offset 0 to offset 0.
  *
  * The first and the next offset are both 0. A time, or another special position, finds nothing: offset -1, timestamp -1, epoch -1.
+ * Topics of which no partition is named are left out of the answer.
  */
 #include "coordinator/api/api.h"
 
@@ -36,6 +37,8 @@ bool api_list_offsets(const struct api_call *call)
 		return false;
 	for (int32_t t = 0; t < in->topics_len; t++) {
 		const struct list_offsets_request_topic *asked = &in->topics[t];
+		if (asked->partitions_len <= 0)
+			continue;
 		const struct image_topic *topic = image_topic(call->image, asked->name);
 		struct list_offsets_response_partition *partitions =
 			API_ALLOC(call, asked->partitions_len, struct list_offsets_response_partition);
@@ -44,10 +47,9 @@ bool api_list_offsets(const struct api_call *call)
 		for (int32_t p = 0; p < asked->partitions_len; p++)
 			fill_partition(&asked->partitions[p], api_partition_error(topic, false, asked->partitions[p].partition_index),
 				       &partitions[p]);
-		topics[t] = (struct list_offsets_response_topic){asked->name, partitions, asked->partitions_len};
+		topics[out.topics_len++] = (struct list_offsets_response_topic){asked->name, partitions, asked->partitions_len};
 	}
 	out.topics = topics;
-	out.topics_len = in->topics_len;
 	request_answer(call->rq, &out, call->now);
 	return true;
 }

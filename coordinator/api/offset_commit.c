@@ -2,7 +2,8 @@
  * offset_commit.c - OffsetCommit: partitions that do not exist are screened out here, the shard decides about the rest.
  *
  * Version 10 names topics by id (an unknown or zero id: 100), the others by name; an unknown partition: 3. If none is left, the
- * shard is not asked, so that a member that was removed hears of the topics first, as in Kafka.
+ * shard is not asked, so that a member that was removed hears of the topics first, as in Kafka. A topic that exists is left out of the answer
+ * when none of its partitions is named.
  */
 #include "coordinator/api/api.h"
 
@@ -28,6 +29,11 @@ static bool screen(const struct api_call *call, struct offset_commit_request_top
 	return true;
 }
 
+static bool left_out(const struct api_call *call, const struct offset_commit_request_topic *asked)
+{
+	return asked->partitions_len <= 0 && api_topic(call, asked->name, &asked->topic_id, call->rq->version >= 10) != NULL;
+}
+
 bool api_offset_commit(const struct api_call *call)
 {
 	struct offset_commit_request in = *(const struct offset_commit_request *)call->in;
@@ -38,14 +44,19 @@ bool api_offset_commit(const struct api_call *call)
 	if (asked == NULL || topics == NULL)
 		return false;
 	unsigned int left = 0;
+	int32_t n = 0;
 	for (int32_t t = 0; t < in.topics_len; t++) {
-		asked[t] = in.topics[t];
-		if (!screen(call, &asked[t], &topics[t], &left))
+		if (left_out(call, &in.topics[t]))
+			continue;
+		asked[n] = in.topics[t];
+		if (!screen(call, &asked[n], &topics[n], &left))
 			return false;
+		n++;
 	}
 	in.topics = asked;
+	in.topics_len = n;
 	out.topics = topics;
-	out.topics_len = in.topics_len;
+	out.topics_len = n;
 	if (left == 0)
 		request_answer(call->rq, &out, call->now);
 	else

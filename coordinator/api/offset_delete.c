@@ -2,7 +2,7 @@
  * offset_delete.c - OffsetDelete: committed offsets of a group go, unless a member subscribes to their topic (KIP-496).
  *
  * Partitions that do not exist are answered with 3 here. The group is looked at even when none is left, as in Kafka: an error of the group wins.
- * The answer waits for the tombstones to be durable.
+ * A topic that exists is left out of the answer when none of its partitions is named. The answer waits for the tombstones to be durable.
  */
 #include "coordinator/api/api.h"
 
@@ -23,14 +23,19 @@ static void screen(const struct api_call *call, const struct offset_delete_reque
 	}
 }
 
-static void fill(const struct offset_delete_request *in, const int16_t *code, struct offset_delete_response_topic *topics,
-		 struct offset_delete_response_partition *partition)
+/* Returns the number of topics. */
+static int32_t fill(const struct api_call *call, const struct offset_delete_request *in, const int16_t *code,
+		    struct offset_delete_response_topic *topics, struct offset_delete_response_partition *partition)
 {
+	int32_t n = 0;
 	for (int32_t t = 0; t < in->topics_len; t++) {
-		topics[t] = (struct offset_delete_response_topic){in->topics[t].name, partition, in->topics[t].partitions_len};
+		if (in->topics[t].partitions_len <= 0 && image_topic(call->image, in->topics[t].name) != NULL)
+			continue;
+		topics[n++] = (struct offset_delete_response_topic){in->topics[t].name, partition, in->topics[t].partitions_len};
 		for (int32_t p = 0; p < in->topics[t].partitions_len; p++)
 			*partition++ = (struct offset_delete_response_partition){in->topics[t].partitions[p].partition_index, *code++};
 	}
+	return n;
 }
 
 /* One error says it for all partitions. */
@@ -57,9 +62,8 @@ bool api_offset_delete(const struct api_call *call)
 	screen(call, in, codes);
 	out.error_code = shard_offset_delete(node_shard(call->node, in->group_id), in, codes, call->now);
 	if (out.error_code == ERROR_NONE) {
-		fill(in, codes, topics, partitions);
 		out.topics = topics;
-		out.topics_len = in->topics_len;
+		out.topics_len = fill(call, in, codes, topics, partitions);
 	}
 	api_answer_durable(call, &out, spoil);
 	return true;

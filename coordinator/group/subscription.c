@@ -5,8 +5,8 @@
  * are replaced since change nothing before the next one ends. A group that was loaded from the log has those of the members in its record.
  *
  * The metadata of a "consumer" protocol begin, in every version, with what version 0 consists of: version i16 | topics: i32 count, each a string
- * with i16 length | user data: i32 length, -1 for none. What stands behind that is not looked at, and neither is the number of the version. When
- * one member's metadata cannot be read, nothing is known of the group.
+ * with i16 length | user data: i32 length, negative for none. What stands behind that is not looked at, and neither is the number of the version.
+ * When one member's metadata cannot be read, nothing is known of the group. (Kafka's join phase never ends then, unless they are merely cut short.)
  */
 #include "coordinator/group/group.h"
 
@@ -89,7 +89,7 @@ static bool subscribed_read(struct subscribed *s, struct bytes metadata)
 	}
 	s->last = bytes_of(begin, (size_t)(r.p - begin));
 	int32_t user_data = (int32_t)reader_u32(&r);
-	return !r.bad && user_data >= -1 && (user_data <= 0 || reader_take(&r, (size_t)user_data) != NULL);
+	return !r.bad && (user_data <= 0 || reader_take(&r, (size_t)user_data) != NULL);
 }
 
 /* ---- what the group keeps ---- */

@@ -18,6 +18,10 @@ DescribeGroups 15 0-6 5
 ListGroups 16 0-5 3
   > states:[]str@4+ types:[]str@5+
   < throttle:i32@1+ error:i16 groups:[ group:str protocol_type:str state:str@4+ type:str@5+ ]
+DescribeConfigs 32 1-4 4
+  > resources:[ type:i8 name:str keys:[]str? ] synonyms:bool documentation:bool@3+
+  < throttle:i32 results:[ error:i16 message:str? type:i8 name:str configs:[ name:str value:str? read_only:bool source:i8 sensitive:bool
+      synonyms:[ name:str value:str? source:i8 ] config_type:i8@3+ documentation:str@3+? ] ]
 DeleteGroups 42 0-2 2
   > groups:[]str
   < throttle:i32 results:[ group:str error:i16 ]

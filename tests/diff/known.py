@@ -131,17 +131,6 @@ def sign_of_life_while_new(d):
                for o in d.kafka_entries)
 
 
-def is_empty(topic):
-    return topic["partitions"] == []
-
-
-def topics_without_partitions(d):
-    """Muster repeats the topics of the request that name no partition."""
-    if not d.field.endswith("topics") or d.entry.name not in ("OffsetCommit", "OffsetFetch", "OffsetDelete", "ListOffsets"):
-        return False
-    return [t for t in d.muster if not is_empty(t)] == [t for t in d.kafka if not is_empty(t)]
-
-
 def partition_asked_twice(d):
     if d.entry.name != "ListOffsets" or not d.field.startswith("topics"):
         return False
@@ -216,10 +205,6 @@ KNOWN = [
           "A member in its first join phase may stay parked for 300 s. In Kafka a heartbeat or commit of it (which no client sends) shortens that "
           "to its session timeout.", sign_of_life_while_new,
           sequence(stable(1), join(1), join(1, session=SESSIONS[0]), heartbeat(1, generation=1), tick(2)), ends=True),
-    Known("topics without partitions",
-          "A topic of OffsetCommit, OffsetFetch, OffsetDelete or ListOffsets that names no partition stands in the answer, without partitions. Kafka leaves it out.",
-          topics_without_partitions, sequence(("ask", 0, lambda c: ("OffsetCommit", 8, {
-              "group": c.group, "generation": -1, "topics": [{"name": "t", "partitions": []}, {"name": "u", "partitions": [{"index": 0, "offset": 1}]}]})))),
     Known("a partition asked twice",
           "ListOffsets answers each time the same; Kafka answers once, with 42.", partition_asked_twice,
           sequence(plain(0, "ListOffsets", 5, topics=[{"name": "t", "partitions": [{"index": 1}, {"index": 1}]}]))),

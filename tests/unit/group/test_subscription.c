@@ -141,7 +141,7 @@ Test(subscription, what_cannot_be_read_is_not_known)
 		{"\0\0\0\0\0\1\0\1t\0\0\0\2xx", 15, true},	  /* user data */
 		{"\0\0\0\0\0\1\0\1t\0\0\0\0", 13, true},	  /* none of them */
 		{"\0\0\0\0\0\1\0\1t\0\0\0\3xx", 15, false},	  /* cut */
-		{"\0\0\0\0\0\1\0\1t\377\377\377\376", 13, false}, /* length -2 */
+		{"\0\0\0\0\0\1\0\1t\377\377\377\376", 13, true},  /* length -2: none either */
 		{"\0\0\0\0\0\1\0\1t", 9, false},		  /* their length is missing */
 		{"\0\0\0\0\0\2\0\1t\377\377\377\377", 13, false}, /* a topic is missing */
 		{"\0\0\0\0\0\1\0\11t\377\377\377\377", 13, false}, /* its name is cut */

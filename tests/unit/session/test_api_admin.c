@@ -1,5 +1,6 @@
 /*
- * test_api_admin.c - the admin APIs at all their versions, over the real engine: ListGroups, DescribeGroups, DeleteGroups, OffsetDelete, DescribeConfigs.
+ * test_api_admin.c - the admin APIs at all their versions, over the real engine: ListGroups, DescribeGroups, DeleteGroups, OffsetDelete, DescribeConfigs;
+ * and OffsetCommit of odd requests.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -311,6 +312,51 @@ Test(api_admin, offset_delete_errors_of_the_whole_request)
 	cr_expect_eq(out.topics[0].partitions[1].error_code, 3);
 }
 
+Test(api_admin, offset_delete_of_topics_without_partitions)
+{
+	struct offset_delete_request_partition p = {0};
+	struct offset_delete_request_topic t[] = {{BYTES_LITERAL("beta"), &p, 0}, {BYTES_LITERAL("nowhere"), &p, 0}, {BYTES_LITERAL("alpha"), &p, 1}};
+	struct offset_delete_request in = {BYTES_LITERAL("one"), t, 3};
+	struct offset_delete_response out;
+	commit("one", "alpha", 1);
+	conn_send(c, api_key_offset_delete, 0, 9, &in);
+	rig_advance(rig, 1);
+	conn_read(c, api_key_offset_delete, 0, 9, &out);
+	cr_assert_eq(out.topics_len, 2, "what exists is left out, what does not is not");
+	cr_expect(bytes_equal(out.topics[0].name, t[1].name) && out.topics[0].partitions_len == 0);
+	cr_expect(bytes_equal(out.topics[1].name, t[2].name) && out.topics[1].partitions_len == 1);
+}
+
+/* ---- OffsetCommit ---- */
+
+Test(api_admin, offset_commit_of_topics_without_partitions)
+{
+	struct offset_commit_request_partition one;
+	offset_commit_request_partition_init(&one);
+	struct offset_commit_request_topic topics[] = {{BYTES_LITERAL("alpha"), image_topic(rig->image, BYTES_LITERAL("alpha"))->id, &one, 0},
+						       {BYTES_LITERAL("nowhere"), {{9}}, &one, 0},
+						       {BYTES_LITERAL("beta"), image_topic(rig->image, BYTES_LITERAL("beta"))->id, &one, 1}};
+	struct offset_commit_request in;
+	struct offset_commit_response out;
+	offset_commit_request_init(&in);
+	in.group_id = BYTES_LITERAL("one");
+	in.generation_id_or_member_epoch = -1;
+	in.topics = topics;
+	for (int16_t v = 9; v <= 10; v++) {
+		in.topics_len = 3;
+		conn_send(c, api_key_offset_commit, v, v, &in);
+		rig_advance(rig, 2);
+		conn_read(c, api_key_offset_commit, v, v, &out);
+		cr_assert_eq(out.topics_len, 2, "what exists is left out, what does not is not");
+		cr_expect(uuid_equal(&out.topics[0].topic_id, v < 10 ? &UUID_ZERO : &topics[1].topic_id) && out.topics[0].partitions_len == 0);
+		cr_expect(out.topics[1].partitions_len == 1 && out.topics[1].partitions[0].error_code == 0);
+		in.topics_len = 1;
+		conn_send(c, api_key_offset_commit, v, 40 + v, &in);
+		conn_read(c, api_key_offset_commit, v, 40 + v, &out);
+		cr_expect_eq(out.topics_len, 0);
+	}
+}
+
 /* ---- DescribeConfigs ---- */
 
 static struct describe_configs_response_result configs(int16_t version, int8_t type, const char *name, const char *key, bool synonyms)
@@ -352,6 +398,16 @@ Test(api_admin, describe_configs_of_the_node)
 		cr_expect_eq(out.configs[0].synonyms_len, v >= 3 ? 1 : 0);
 		cr_expect_eq(configs(v, 4, "1000", "other", false).configs_len, 0);
 	}
+}
+
+Test(api_admin, describe_configs_of_no_name_in_particular)
+{
+	struct describe_configs_request_resource r = {4, BYTES_LITERAL("1000"), NULL, 0};
+	struct describe_configs_request in = {&r, 1, false, false};
+	struct describe_configs_response out;
+	conn_send(c, api_key_describe_configs, 4, 5, &in);
+	conn_read(c, api_key_describe_configs, 4, 5, &out);
+	cr_expect_eq(out.results[0].configs_len, 2, "an empty list of names means all, like none");
 }
 
 Test(api_admin, describe_configs_of_others)

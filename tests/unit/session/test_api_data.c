@@ -28,16 +28,17 @@ Test(list_offsets, every_version)
 		partitions[i].partition_index = cases[i].partition;
 		partitions[i].timestamp = cases[i].timestamp;
 	}
-	struct list_offsets_request_topic topics[] = {{BYTES_LITERAL("gamma"), partitions, n}, {BYTES_LITERAL("nowhere"), partitions, 1}};
+	struct list_offsets_request_topic topics[] = {
+		{BYTES_LITERAL("alpha"), partitions, 0}, {BYTES_LITERAL("gamma"), partitions, n}, {BYTES_LITERAL("nowhere"), partitions, 1}};
 	struct list_offsets_request in;
 	list_offsets_request_init(&in);
 	in.topics = topics;
-	in.topics_len = 2;
+	in.topics_len = 3;
 	for (int16_t v = 0; v <= 11; v++) {
 		struct list_offsets_response out;
 		conn_send(c, api_key_list_offsets, v, v, &in);
 		conn_read(c, api_key_list_offsets, v, v, &out);
-		cr_assert_eq(out.topics_len, 2);
+		cr_assert_eq(out.topics_len, 2, "those of which a partition is named");
 		cr_assert_eq(out.topics[0].partitions_len, n);
 		for (int32_t i = 0; i < n; i++) {
 			const struct list_offsets_response_partition *p = &out.topics[0].partitions[i];
