@@ -180,6 +180,8 @@ static void group_settings_of(const struct config *cfg, struct group_settings *o
 		.group_max_size = (int32_t)cfg->group_max_size,
 		.offset_metadata_max_bytes = (int32_t)cfg->offset_metadata_max_bytes,
 		.journal_events = (int32_t)cfg->journal_events,
+		.journal_removed_members = (int32_t)cfg->journal_removed_members,
+		.journal_removed_minutes = (int32_t)cfg->journal_removed_minutes,
 		.offsets_retention_minutes = (int32_t)cfg->offsets_retention_minutes,
 		.offsets_retention_check_interval_ms = cfg->offsets_retention_check_interval_ms,
 	};

@@ -14,6 +14,7 @@ struct shard *shard_new(unsigned int number, struct log *log, const struct group
 	if (s == NULL)
 		return NULL;
 	s->number = number;
+	s->made_ms = now.wall_ms;
 	s->log = log;
 	s->settings = settings;
 	s->stats = stats;
@@ -52,6 +53,7 @@ void shard_free(struct shard *shard)
 	table_fini(&shard->pendings);
 	table_fini(&shard->protocols);
 	offsets_fini(&shard->offsets);
+	removals_fini(&shard->removals);
 	members_free_slabs(shard);
 	free(shard->scratch);
 	free(shard);

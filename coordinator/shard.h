@@ -24,6 +24,8 @@ struct group_settings {
 	int32_t group_max_size;
 	int32_t offset_metadata_max_bytes;
 	int32_t journal_events; /* rebalance events kept per group */
+	int32_t journal_removed_members; /* kept per shard */
+	int32_t journal_removed_minutes; /* and shown for so long */
 	int32_t offsets_retention_minutes;
 	int64_t offsets_retention_check_interval_ms; /* 0: offsets never expire */
 };

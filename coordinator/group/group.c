@@ -82,8 +82,11 @@ void group_remove(struct group *group, struct now now)
 	struct shard *shard = group->shard;
 	purgatory_cancel(&group->join);
 	purgatory_cancel(&group->sync);
-	while (group->members_len > 0)
-		member_remove(group->members[group->members_len - 1], ERROR_UNKNOWN_MEMBER_ID, now);
+	while (group->members_len > 0) {
+		struct member *m = group->members[group->members_len - 1];
+		removal_note(m, REMOVAL_GROUP_REMOVED, BYTES_NULL, now);
+		member_remove(m, ERROR_UNKNOWN_MEMBER_ID, now);
+	}
 	while (!LIST_EMPTY(&group->pending))
 		pending_remove(LIST_FIRST(&group->pending));
 	table_remove(&shard->groups, &group->node);

@@ -26,6 +26,7 @@
 #include "coordinator/group/hash.h"
 #include "coordinator/group/journal.h"
 #include "coordinator/group/record.h"
+#include "coordinator/group/removal.h"
 #include "coordinator/group/table.h"
 #include "coordinator/offsets.h"
 #include "coordinator/purgatory.h"
@@ -103,6 +104,7 @@ struct pending {
 	struct group *group;
 	struct purgatory_op session;
 	LIST_ENTRY(pending) link;
+	int64_t since_ms; /* when it was handed out, since 1970 */
 	struct bytes id; /* behind the struct */
 };
 
@@ -158,6 +160,8 @@ struct shard {
 	size_t scratch_cap;
 	void (*line)(void *arg, const char *line);
 	void *line_arg;
+	struct removals removals;
+	int64_t made_ms; /* since 1970; what happened before is not known */
 	struct purgatory_op expiry; /* the next slice of the walk for expired offsets */
 	uint32_t expiry_bucket;	    /* where it goes on */
 	struct {

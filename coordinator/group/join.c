@@ -94,11 +94,13 @@ static void join_no_room(struct group *group, struct member *m, struct request *
 {
 	struct pending *p = pending_find(group, in->member_id);
 	if (m != NULL) {
-		journal_member(group, "member-refused-group-full", m, BYTES_NULL);
+		removal_note(m, REMOVAL_GROUP_FULL, BYTES_NULL, now);
 		member_remove(m, ERROR_UNKNOWN_MEMBER_ID, now);
 	}
-	if (p != NULL)
+	if (p != NULL) {
+		removal_note_id(group, p->id, REMOVAL_GROUP_FULL, now);
 		pending_remove(p);
+	}
 	join_answer_error(rq, ERROR_GROUP_MAX_SIZE_REACHED, BYTES_EMPTY, now);
 	if (m != NULL || p != NULL)
 		rebalance_try_complete(group, now);

@@ -72,15 +72,31 @@ void journal_open(struct group *group, enum journal_cause cause, const struct me
 	j->open = e;
 	j->last_tag = 0;
 	j->late = 0;
+}
 
+static void journal_put_culprit(struct journal_line *line, const struct journal_event *e)
+{
+	journal_put(line, "member", e->member_id);
+	if (!bytes_is_null(e->instance_id))
+		journal_put(line, "instance", e->instance_id);
+	journal_put(line, "client", e->client_id);
+	journal_put(line, "host", e->host);
+}
+
+void journal_started(struct group *group)
+{
+	struct journal_event *e = group->journal.open;
 	struct journal_line line;
-	if (journal_line(&line, group, "rebalance-start")) {
-		journal_put(&line, "cause", bytes_str(journal_cause_text(cause)));
-		if (who != NULL)
-			journal_put_member(&line, who);
-		journal_put_number(&line, "members", group->members_len);
-		journal_tell(group, &line);
-	}
+	if (e == NULL || e->told)
+		return;
+	e->told = true;
+	if (!journal_line(&line, group, "rebalance-start"))
+		return;
+	journal_put(&line, "cause", bytes_str(journal_cause_text(e->cause)));
+	if (!bytes_is_empty(e->member_id))
+		journal_put_culprit(&line, e);
+	journal_put_number(&line, "members", group->members_len);
+	journal_tell(group, &line);
 }
 
 void journal_late(struct group *group, const struct member *who)
@@ -241,7 +257,12 @@ void journal_put_number(struct journal_line *line, const char *name, int64_t val
 
 void journal_put_member(struct journal_line *line, const struct member *who)
 {
-	journal_put(line, "member", who->id);
+	journal_put_member_as(line, who, who->id);
+}
+
+void journal_put_member_as(struct journal_line *line, const struct member *who, struct bytes id)
+{
+	journal_put(line, "member", id);
 	if (!bytes_is_null(who->instance_id))
 		journal_put(line, "instance", who->instance_id);
 	journal_put(line, "client", who->client_id);
@@ -277,11 +298,7 @@ size_t journal_format(struct bytes group_id, const struct journal_event *e, char
 	if (e->late > 0)
 		journal_put_number(&line, "late", e->late);
 	journal_put(&line, "waited_for", e->waited_for);
-	journal_put(&line, "member", e->member_id);
-	if (!bytes_is_null(e->instance_id))
-		journal_put(&line, "instance", e->instance_id);
-	journal_put(&line, "client", e->client_id);
-	journal_put(&line, "host", e->host);
+	journal_put_culprit(&line, e);
 	journal_put_number(&line, "start_ms", e->start_ms);
 	size_t n = line.len < len - 1 ? line.len : len - 1;
 	memcpy(out, line.text, n);

@@ -51,6 +51,7 @@ struct journal_event {
 	struct bytes protocol; /* null when the group is empty now */
 	struct bytes waited_for; /* ids of the late ones (some of them), or of the last one to join */
 	void *text[2];		 /* allocations behind the slices */
+	bool told;		 /* the listener knows that it began */
 };
 
 struct group;
@@ -70,6 +71,8 @@ struct journal {
 
 /* Begins a rebalance; only the first cause counts. `who` may be NULL. */
 void journal_open(struct group *group, enum journal_cause cause, const struct member *who, struct now now);
+/* The rebalance has begun, whoever caused it has gone by now: tells the listener, once. */
+void journal_started(struct group *group);
 /* A member was not there in time. */
 void journal_late(struct group *group, const struct member *who);
 /* The join phase goes on: who was late may still come. */
@@ -96,6 +99,7 @@ bool journal_line(struct journal_line *line, const struct group *group, const ch
 void journal_put(struct journal_line *line, const char *name, struct bytes value);
 void journal_put_number(struct journal_line *line, const char *name, int64_t value);
 /* member=, instance=, client=, host= */
+void journal_put_member_as(struct journal_line *line, const struct member *who, struct bytes id);
 void journal_put_member(struct journal_line *line, const struct member *who);
 void journal_tell(const struct group *group, struct journal_line *line);
 /* A whole line about a member. `reason` may be null. */

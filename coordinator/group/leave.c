@@ -21,6 +21,7 @@ static int16_t leave_one(struct leave *leave, const struct leave_group_request_m
 	} else {
 		struct pending *p = pending_find(group, who->member_id);
 		if (p != NULL) {
+			removal_note_id(group, p->id, REMOVAL_ID_LEFT, now);
 			pending_remove(p);
 			leave->pending = true;
 			return 0;
@@ -30,7 +31,7 @@ static int16_t leave_one(struct leave *leave, const struct leave_group_request_m
 			return error;
 	}
 	group->shard->stats->group_leaves++;
-	journal_member(group, "member-left", m, who->reason);
+	removal_note(m, REMOVAL_LEFT, who->reason, now);
 	journal_open(group, JOURNAL_MEMBER_LEFT, m, now);
 	member_remove(m, ERROR_UNKNOWN_MEMBER_ID, now);
 	leave->removed++;

@@ -280,7 +280,7 @@ static void member_join_dropped(struct request *rq, struct now now)
 		return;
 	}
 	group->shard->stats->group_join_dropped++;
-	journal_member(group, "member-connection-closed", m, BYTES_NULL);
+	removal_note(m, REMOVAL_CONNECTION_CLOSED, BYTES_NULL, now);
 	journal_open(group, JOURNAL_MEMBER_DROPPED, m, now);
 	member_remove(m, ERROR_UNKNOWN_MEMBER_ID, now);
 	rebalance_after_removal(group, JOURNAL_MEMBER_DROPPED, now);
@@ -343,7 +343,7 @@ static void member_expired(struct purgatory_op *op, struct now now)
 	if (!m->is_new && (m->join != NULL || m->sync != NULL))
 		return; /* parked is alive; the answer starts the session again */
 	group->shard->stats->group_expired++;
-	journal_member(group, "member-expired", m, BYTES_NULL);
+	removal_note(m, m->is_new && m->join != NULL ? REMOVAL_NEVER_JOINED : REMOVAL_EXPIRED, BYTES_NULL, now);
 	journal_open(group, JOURNAL_MEMBER_EXPIRED, m, now);
 	member_remove(m, ERROR_UNKNOWN_MEMBER_ID, now);
 	if (group->state == GROUP_PREPARING)

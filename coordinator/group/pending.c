@@ -23,6 +23,7 @@ static void pending_expired(struct purgatory_op *op, struct now now)
 {
 	struct pending *p = CONTAINER_OF(op, struct pending, session);
 	struct group *group = p->group;
+	removal_note_id(group, p->id, REMOVAL_ID_EXPIRED, now);
 	pending_remove(p);
 	rebalance_after_expiry(group, now);
 }
@@ -38,6 +39,7 @@ struct pending *pending_add(struct group *group, struct bytes id, int32_t sessio
 	memcpy(p + 1, id.p, (size_t)id.len);
 	p->id = bytes_of(p + 1, (size_t)id.len);
 	p->group = group;
+	p->since_ms = now.wall_ms;
 	if (!table_add(&shard->pendings, &p->node, hash_bytes(&shard->key, group->node.hash, id))) {
 		free(p);
 		return NULL;

@@ -41,7 +41,7 @@ static void rebalance_drop_absent(struct group *group, struct now now)
 		if (!bytes_is_null(m->instance_id))
 			continue;
 		group->shard->stats->group_join_dropped++;
-		journal_member(group, "member-late", m, BYTES_NULL);
+		removal_note(m, REMOVAL_LATE, BYTES_NULL, now);
 		member_remove(m, ERROR_UNKNOWN_MEMBER_ID, now);
 	}
 }
@@ -161,7 +161,7 @@ static void rebalance_sync_expired(struct purgatory_op *op, struct now now)
 		if (!m->unsynced)
 			continue;
 		group->shard->stats->group_sync_expired++;
-		journal_member(group, "member-did-not-sync", m, BYTES_NULL);
+		removal_note(m, REMOVAL_DID_NOT_SYNC, BYTES_NULL, now);
 		journal_open(group, JOURNAL_SYNC_TIMEOUT, m, now);
 		member_remove(m, ERROR_UNKNOWN_MEMBER_ID, now);
 	}
@@ -194,6 +194,7 @@ void rebalance_prepare(struct group *group, enum journal_cause cause, const stru
 	journal_open(group, cause, who, now);
 	if (who != NULL && who->join != NULL)
 		group->journal.last_tag = who->tag;
+	journal_started(group);
 	if (group->state == GROUP_COMPLETING)
 		rebalance_abort_syncs(group, ERROR_REBALANCE_IN_PROGRESS, now);
 	for (uint32_t i = 0; i < group->members_len; i++)

@@ -132,7 +132,6 @@ void join_static(struct group *group, struct member *m, struct request *rq, cons
 		join_answer_error(rq, ERROR_COORDINATOR_NOT_AVAILABLE, BYTES_EMPTY, now);
 		return;
 	}
-	journal_member(group, "member-replaced", m, in->reason);
 	if (group->state == GROUP_STABLE && bytes_equal(protocols_select(group), group->protocol)) {
 		int16_t error = static_write(m, &old, rq, now);
 		if (error != 0) {
@@ -140,10 +139,12 @@ void join_static(struct group *group, struct member *m, struct request *rq, cons
 			member_touch(m, now);
 			join_answer_error(rq, error, BYTES_EMPTY, now);
 		} else {
+			removal_note_as(m, old.id, REMOVAL_REPLACED, m->id, now);
 			offers_release(old.offers);
 			member_touch(m, now);
 		}
 	} else {
+		removal_note_as(m, old.id, REMOVAL_REPLACED, m->id, now);
 		offers_release(old.offers);
 		static_rebalance(m, &old, rq, now);
 	}

@@ -161,6 +161,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.group_max_size = 100,
 		.offset_metadata_max_bytes = 4096,
 		.journal_events = 4,
+		.journal_removed_members = 20,
+		.journal_removed_minutes = 1,
 		.offsets_retention_minutes = 1,
 		.offsets_retention_check_interval_ms = 1000,
 	};

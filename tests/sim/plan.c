@@ -51,6 +51,8 @@ void plan_make(struct plan *plan, uint64_t seed)
 		.group_max_size = rng_one_in(&r, 4) ? (int32_t)rng_between(&r, 1, 4) : INT32_MAX,
 		.offset_metadata_max_bytes = 4096,
 		.journal_events = 4,
+		.journal_removed_members = 20,
+		.journal_removed_minutes = 1,
 		.offsets_retention_minutes = 1,
 		.offsets_retention_check_interval_ms = rng_one_in(&r, 3) ? rng_between(&r, 3000, 40000) : 0,
 	};

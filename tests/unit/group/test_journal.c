@@ -121,3 +121,25 @@ Test(journal, lines_as_it_happens)
 	rig_pass(r, 10001);
 	cr_expect_neq(strstr(line_of("member-expired"), "member="), NULL);
 }
+
+Test(journal, whoever_is_gone_is_not_counted)
+{
+	struct call *c[4];
+	rig_stable(r, c, 4);
+	rig_leave(r, 1, c[3]->id);
+	cr_expect_neq(strstr(line_of("rebalance-start"), " cause=member-left "), NULL);
+	cr_expect_neq(strstr(line_of("rebalance-start"), " members=3"), NULL, "%s", line_of("rebalance-start"));
+	cr_expect_neq(strstr(line_of("rebalance-start"), c[3]->id), NULL);
+}
+
+Test(journal, a_batch_that_leaves_is_not_counted)
+{
+	struct call *c[4];
+	char list[2 * RIG_TEXT + 4];
+	rig_stable(r, c, 4);
+	snprintf(list, sizeof(list), "%s,%s", c[2]->id, c[3]->id);
+	rig_leave_many(r, "g", list);
+	cr_expect_neq(strstr(line_of("rebalance-start"), " members=2"), NULL, "%s", line_of("rebalance-start"));
+	rig_pass(r, 10001);
+	cr_expect_neq(strstr(line_of("member-expired"), " silent_ms=10000"), NULL, "%s", line_of("member-expired"));
+}
