@@ -138,7 +138,7 @@ int main(int argc, char **argv)
 	char folder[] = "micro_log.XXXXXX", path[300], err[300];
 	const char *name = argc > 2 ? argv[2] : mkdtemp(folder);
 	struct store_config cfg = {
-		.folder = name, .flush = LOG_FLUSH_DURABLE, .shards = SHARDS, .segment_bytes = 64 << 20, .total_bytes = 1ull << 34, .say = say};
+		.folder = name, .flush = LOG_FLUSH_DURABLE, .workers = 1, .shards = SHARDS, .segment_bytes = 64 << 20, .total_bytes = 1ull << 34, .say = say};
 	struct store *store = name == NULL || n == 0 ? NULL : store_new(&cfg, err, sizeof(err));
 	if (store == NULL || !store_load(store, nothing, NULL, err, sizeof(err))) {
 		fprintf(stderr, "micro_log: %s\n", name == NULL || n == 0 ? "usage: micro_log [COMMITS [FOLDER]]" : err);
@@ -152,8 +152,10 @@ int main(int argc, char **argv)
 	char line[400];
 	store_describe(store, line, sizeof(line));
 	puts(line);
-	lone_commits(store_log(store), fd, n);
-	load(store_log(store));
+	store_describe_load(store, line, sizeof(line));
+	puts(line);
+	lone_commits(store_log(store, 0), fd, n);
+	load(store_log(store, 0));
 	close(fd);
 	store_free(store);
 	if (name == folder)

@@ -114,7 +114,7 @@ void cli_help(FILE *out)
 	      "\n"
 	      "SIGTERM and SIGINT stop it within 5 s, a second one at once; SIGUSR1 prints the counters.\n"
 	      "Exit status: 0 stopped as asked, 1 could not start or run, 2 wrong arguments or settings,\n"
-	      "128 + signal when stopped at once.\n"
+	      "3 the log is damaged or cannot be read, 128 + signal when stopped at once.\n"
 	      "\n"
 	      "Settings, their defaults and what they may be:\n",
 	      out);

@@ -28,6 +28,8 @@ static int16_t commit_identity(struct shard *shard, const struct request *rq, co
 	int32_t generation = in->generation_id_or_member_epoch;
 	if (bytes_is_null(in->group_id) || in->group_id.len > RECORD_STRING_MAX)
 		return ERROR_INVALID_GROUP_ID;
+	if (shard->loading)
+		return ERROR_COORDINATOR_LOAD_IN_PROGRESS;
 	struct group *group = group_find(shard, in->group_id);
 	if (group == NULL)
 		return generation < 0 ? 0 : rq->version >= 9 ? ERROR_GROUP_ID_NOT_FOUND : ERROR_ILLEGAL_GENERATION;

@@ -6,12 +6,12 @@
  * static state.
  *
  *   SIGTERM, SIGINT   the first: dataplane_stop; dataplane_run returns within STOP_GRACE_US. The second: _exit at once.
- *   SIGUSR1           the counters that are not zero
+ *   SIGUSR1           what the log promises, and the counters that are not zero
  *   SIGPIPE           ignored
  *
  * Invariants:
  *  1. No line that is written while workers run waits for stdout (output.h).
- *  2. Exit status 2 means that nothing was started: no EAL, no port, no thread.
+ *  2. Exit status 2 means that nothing was started: no EAL, no port, no thread. 3: it served, but no group yet, when the log was found to be damaged.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -30,9 +30,9 @@
 #include "coordinator/catalog.h"
 #include "coordinator/cli.h"
 #include "coordinator/config_kafka.h"
-#include "coordinator/log/store.h"
 #include "coordinator/node.h"
 #include "coordinator/output.h"
+#include "coordinator/storage.h"
 #include "coordinator/tool/tool.h"
 
 #ifdef MUSTER_JEMALLOC
@@ -41,7 +41,7 @@
 
 #define STOP_GRACE_US (4 * US_PER_S)
 
-enum { EXIT_STOPPED = EXIT_SUCCESS, EXIT_BROKEN = 1, EXIT_REFUSED = 2 };
+enum { EXIT_STOPPED = EXIT_SUCCESS, EXIT_BROKEN = 1, EXIT_REFUSED = 2, EXIT_DAMAGED = 3 };
 
 struct program {
 	struct cli cli;
@@ -50,10 +50,9 @@ struct program {
 	struct config_kafka settings;
 	char host[CONFIG_TEXT_MAX + 1]; /* that clients are told */
 	struct image *image;
-	struct log *log;
-	struct store *store; /* behind `log`; NULL: the log is in memory */
+	struct storage *storage;
 	struct node *node;
-	struct now loading; /* the instant of the recovery */
+	atomic_int status; /* to exit with */
 	_Atomic(struct dataplane *) dp;
 	struct output out; /* stdout */
 	pthread_t signals;
@@ -67,6 +66,13 @@ static void journal(void *arg, const char *line)
 {
 	struct program *pr = arg;
 	output_line(&pr->out, "journal: %s", line);
+}
+
+static void emit_log(struct program *pr)
+{
+	char line[CONFIG_TEXT_MAX + 300];
+	storage_describe(pr->storage, line, sizeof(line));
+	output_line(&pr->out, "muster: log: %s", line);
 }
 
 static void emit_stats(struct program *pr, struct dataplane *dp)
@@ -102,8 +108,10 @@ static void *wait_for_signals(void *arg)
 	while (sigwait(&set, &sig) == 0 && !atomic_load(&pr->done)) {
 		struct dataplane *dp = atomic_load(&pr->dp);
 		if (sig == SIGUSR1) {
-			if (dp != NULL)
-				emit_stats(pr, dp);
+			if (dp == NULL)
+				continue;
+			emit_log(pr);
+			emit_stats(pr, dp);
 			continue;
 		}
 		if (atomic_fetch_add(&pr->stops, 1) > 0)
@@ -264,6 +272,42 @@ static void worker_started(void *arg, unsigned int worker)
 #endif
 }
 
+/* Ends the program from any thread while the workers run. */
+static void give_up(struct program *pr, int status)
+{
+	atomic_store(&pr->status, status);
+	dataplane_stop(atomic_load(&pr->dp));
+}
+
+/* ---- the log ---- */
+
+/* A thread of the log: everything is loaded, or the start is refused after all. */
+static void loaded(void *arg, const char *err)
+{
+	struct program *pr = arg;
+	char line[CONFIG_TEXT_MAX + 300];
+	if (err == NULL) {
+		if (storage_describe_load(pr->storage, line, sizeof(line)))
+			output_line(&pr->out, "muster: log: %s", line);
+		output_line(&pr->out, "muster: ready, bootstrap.servers=%s:%" PRId64, pr->host, pr->cfg.port);
+		return;
+	}
+	fprintf(stderr, "muster: %s\n", err);
+	give_up(pr, EXIT_DAMAGED);
+}
+
+/* The worker's thread: nothing becomes durable any more. The log has said why. */
+static void log_broke(void *arg)
+{
+	struct program *pr = arg;
+	if (pr->cfg.log_failure_policy != 0) {
+		output_line(&pr->out, "muster: log.failure.policy=stop: commits and assignments are refused from now on");
+		return;
+	}
+	output_line(&pr->out, "muster: log.failure.policy=exit: the program ends; the next start finds out what the disk has kept");
+	give_up(pr, EXIT_BROKEN);
+}
+
 static struct node *node_start(struct program *pr, struct dataplane *dp)
 {
 	struct node_config cfg = {
@@ -273,85 +317,14 @@ static struct node *node_start(struct program *pr, struct dataplane *dp)
 		.max_fetch_wait_ms = (unsigned int)pr->cfg.fetch_wait_max_ms,
 		.journal = pr->cfg.journal_output == 0 ? journal : NULL,
 		.journal_arg = pr,
+		.log_failed = log_broke,
+		.log_failed_arg = pr,
 		.settings = pr->settings.list,
 		.settings_len = pr->settings.len,
 	};
 	if (getrandom(cfg.random, sizeof(cfg.random), 0) != sizeof(cfg.random))
 		return NULL;
-	return node_new(&cfg, pr->image, pr->log, dataplane_stats(dp, 0), now_read());
-}
-
-/* ---- the log ---- */
-
-static void log_line(void *arg, const char *line)
-{
-	struct program *pr = arg;
-	output_line(&pr->out, "muster: %s", line);
-}
-
-static bool log_replay(void *arg, unsigned int shard, const struct log_entry *entry)
-{
-	struct program *pr = arg;
-	return node_replay(pr->node, shard, entry, pr->loading);
-}
-
-/* Before the dataplane pins this thread: the log's helper thread keeps the affinity that the program was given. */
-static bool log_open(struct program *pr, char *err, size_t err_len)
-{
-	const struct config *cfg = &pr->cfg;
-	if (cfg->log_dir[0] == '\0' || cfg->log_flush_mode > LOG_FLUSH_WRITTEN) {
-		pr->log = log_memory_new();
-		snprintf(err, err_len, "no memory for the log");
-		return pr->log != NULL;
-	}
-	struct store_config store = {
-		.folder = cfg->log_dir,
-		.flush = (enum log_flush)cfg->log_flush_mode,
-		.shards = (unsigned int)cfg->offsets_topic_num_partitions,
-		.segment_bytes = (uint64_t)cfg->log_segment_bytes,
-		.total_bytes = (uint64_t)cfg->log_total_bytes,
-		.skip_damaged = cfg->log_recover == 1,
-		.uring = cfg->log_io == 1,
-		.say = log_line,
-		.say_arg = pr,
-	};
-	if (getrandom(store.random, sizeof(store.random), 0) != sizeof(store.random)) {
-		snprintf(err, err_len, "the system gives no random bytes");
-		return false;
-	}
-	pr->store = store_new(&store, err, err_len);
-	pr->log = pr->store == NULL ? NULL : store_log(pr->store);
-	return pr->log != NULL;
-}
-
-static bool log_load(struct program *pr, char *err, size_t err_len)
-{
-	if (pr->store == NULL)
-		return true;
-	pr->loading = now_read();
-	if (!store_load(pr->store, log_replay, pr, err, err_len))
-		return false;
-	node_loaded(pr->node, now_read());
-	return true;
-}
-
-static void log_close(struct program *pr)
-{
-	if (pr->store != NULL)
-		store_free(pr->store);
-	else if (pr->log != NULL)
-		log_free(pr->log);
-}
-
-static void log_banner(const struct program *pr)
-{
-	char line[CONFIG_TEXT_MAX + 300];
-	if (pr->store == NULL) {
-		printf("muster: log: MEMORY ONLY, nothing survives a restart\n");
-		return;
-	}
-	store_describe(pr->store, line, sizeof(line));
-	printf("muster: log: %s\n", line);
+	return node_new(&cfg, pr->image, storage_log(pr->storage, 0), dataplane_stats(dp, 0), now_read());
 }
 
 static void banner(struct program *pr, struct dataplane *dp)
@@ -370,34 +343,36 @@ static void banner(struct program *pr, struct dataplane *dp)
 		printf("muster: topics: NONE; clients find no topic until topics.file names some\n");
 	else
 		printf("muster: topics: %u with %" PRId64 " partitions from %s\n", n, partitions, pr->cfg.topics_file);
-	log_banner(pr);
+	fflush(stdout);
+	emit_log(pr);
 	if (pr->cfg.fault_inject_loss_ppm + pr->cfg.fault_inject_duplicate_ppm + pr->cfg.fault_inject_reorder_ppm +
 		    pr->cfg.fault_inject_corrupt_ppm >
 	    0)
 		printf("muster: FAULT INJECTION IS ON: traffic is damaged on purpose\n");
-	printf("muster: ready, bootstrap.servers=%s:%" PRId64 "\n", pr->host, pr->cfg.port);
 	fflush(stdout);
 }
 
 /* Runs until it is stopped. The dataplane is up. */
 static int serve(struct program *pr, struct dataplane *dp)
 {
-	char err[CONFIG_ERROR_MAX];
 	pr->node = node_start(pr, dp);
 	if (pr->node == NULL) {
 		fprintf(stderr, "muster: no memory for the coordinator; lower max.connections or offsets.topic.num.partitions\n");
 		return EXIT_BROKEN;
 	}
-	if (!log_load(pr, err, sizeof(err))) {
-		fprintf(stderr, "muster: %s\n", err);
-		return EXIT_BROKEN;
-	}
 	dataplane_set_service(dp, 0, &node_service_ops, pr->node);
+	storage_set_wake(pr->storage, 0, dataplane_wake_fd(dp, 0));
 	banner(pr, dp);
 	atomic_store(&pr->dp, dp);
 	if (atomic_load(&pr->stops) > 0)
 		dataplane_stop(dp);
-	return dataplane_run(dp, STOP_GRACE_US) == 0 ? EXIT_STOPPED : EXIT_BROKEN;
+	if (!storage_load(pr->storage, &pr->node, now_read, loaded, pr)) {
+		fprintf(stderr, "muster: no memory to load the log\n");
+		return EXIT_BROKEN;
+	}
+	int broken = dataplane_run(dp, STOP_GRACE_US);
+	storage_stop(pr->storage);
+	return broken == 0 ? atomic_load(&pr->status) : EXIT_BROKEN;
 }
 
 static int run(struct program *pr)
@@ -412,7 +387,8 @@ static int run(struct program *pr)
 		return EXIT_BROKEN;
 	}
 	int status = EXIT_BROKEN;
-	struct dataplane *dp = log_open(pr, err, sizeof(err)) ? dataplane_start(&cfg, err, sizeof(err)) : NULL;
+	pr->storage = storage_open(&pr->cfg, &pr->out, err, sizeof(err));
+	struct dataplane *dp = pr->storage != NULL ? dataplane_start(&cfg, err, sizeof(err)) : NULL;
 	if (dp == NULL)
 		fprintf(stderr, "muster: %s\n", err);
 	else
@@ -422,7 +398,8 @@ static int run(struct program *pr)
 		emit_stats(pr, dp);
 	if (pr->node != NULL)
 		node_free(pr->node);
-	log_close(pr);
+	if (pr->storage != NULL)
+		storage_close(pr->storage);
 	if (dp != NULL)
 		dataplane_free(dp);
 	if (status == EXIT_STOPPED)

@@ -1,8 +1,8 @@
 /*
  * node.c - the coordinator of one worker: its shards, its sessions, and what is due when.
  *
- * Each shard says when it wants to be looked at (shard_tick); `due` keeps these wishes and `next_due` the earliest. A shard whose records are
- * on their way to the log wants to be looked at in every round. A request that is handed to a shard makes it due at once, except a
+ * Each shard says when it wants to be looked at (shard_tick); `due` keeps these wishes and `next_due` the earliest. Shards whose records are
+ * on their way to the log are looked at, besides, when more of the log has become durable. A request that is handed to a shard makes it due at once, except a
  * heartbeat: that only moves a deadline further away. So a round without due work costs two compares, and a steady heartbeat load never
  * ticks a shard.
  */
@@ -13,6 +13,7 @@
 #include "coordinator/session.h"
 
 #define SHARD_BUDGET 256 /* timers of one shard in one round; the rest in the next */
+#define LOADING_LOOK_US US_PER_MS /* between two looks at what the loader is through with */
 
 struct node {
 	struct node_config cfg;
@@ -20,12 +21,18 @@ struct node {
 	struct log *log;
 	struct shard **shards;
 	uint64_t *due; /* per shard, microseconds */
+	bool *writes;  /* per shard: records are on their way, or were when it was looked at last */
+	uint64_t durable; /* of the log, when they were looked at last */
+	bool log_failed;
 	unsigned int shards_len;
 	uint64_t next_due; /* not later than any of `due` */
+	unsigned int loading; /* shards that the loader has */
+	bool (*ready)(void *arg, unsigned int shard);
+	void *ready_arg;
 	struct sessions sessions;
 };
 
-/* Called when a connection closed (dropping its requests may have moved any group on), and after recovery. */
+/* Called when a connection closed: dropping its requests may have moved any group on. */
 static void node_look_at_all(struct node *node)
 {
 	memset(node->due, 0, node->shards_len * sizeof(uint64_t));
@@ -39,7 +46,8 @@ static bool node_make_shards(struct node *node, struct stats *stats, struct now 
 	unsigned int n = image_shards(node->image);
 	node->shards = calloc(n, sizeof(struct shard *));
 	node->due = calloc(n, sizeof(uint64_t));
-	if (node->shards == NULL || node->due == NULL)
+	node->writes = calloc(n, sizeof(bool));
+	if (node->shards == NULL || node->due == NULL || node->writes == NULL)
 		return false;
 	for (; node->shards_len < n; node->shards_len++) {
 		unsigned int i = node->shards_len;
@@ -77,20 +85,37 @@ void node_free(struct node *node)
 	sessions_fini(&node->sessions);
 	free(node->shards);
 	free(node->due);
+	free(node->writes);
 	free(node);
 }
 
-bool node_replay(struct node *node, unsigned int shard, const struct log_entry *entry, struct now now)
-{
-	CHECK(shard < node->shards_len);
-	return shard_replay(node->shards[shard], entry, now);
-}
+/* ---- loading ---- */
 
-void node_loaded(struct node *node, struct now now)
+void node_load(struct node *node, struct stats *own, bool (*ready)(void *arg, unsigned int shard), void *arg)
 {
 	for (unsigned int i = 0; i < node->shards_len; i++)
-		shard_loaded(node->shards[i], now);
-	node_look_at_all(node);
+		shard_load_begin(node->shards[i], &own[i]);
+	node->loading = node->shards_len;
+	node->ready = ready;
+	node->ready_arg = arg;
+}
+
+struct shard *node_loading_shard(struct node *node, unsigned int shard)
+{
+	CHECK(shard < node->shards_len);
+	return node->shards[shard];
+}
+
+static void node_take_ready(struct node *node)
+{
+	for (unsigned int i = 0; i < node->shards_len; i++) {
+		if (!shard_is_loading(node->shards[i]) || !node->ready(node->ready_arg, i))
+			continue;
+		shard_load_end(node->shards[i]);
+		node->loading--;
+		node->due[i] = 0;
+		node->next_due = 0;
+	}
 }
 
 /* The names of the topics of `of` that `other` lacks, from malloc; NULL: no memory. */
@@ -110,6 +135,8 @@ bool node_set_image(struct node *node, const struct image *image, struct now now
 {
 	size_t gone_len, made_len;
 	CHECK(image_shards(image) == node->shards_len);
+	if (node->loading > 0)
+		return false;
 	struct bytes *gone = node_topics_only_in(node->image, image, &gone_len);
 	struct bytes *made = node_topics_only_in(image, node->image, &made_len);
 	bool ok = gone != NULL && made != NULL;
@@ -167,26 +194,52 @@ static void node_tick_shards(struct node *node, struct now now)
 {
 	uint64_t next = TIME_NEVER;
 	for (unsigned int i = 0; i < node->shards_len; i++) {
-		if (node->due[i] <= now.us)
+		if (node->due[i] <= now.us) {
 			node->due[i] = shard_tick(node->shards[i], SHARD_BUDGET, now);
+			node->writes[i] = shard_writes(node->shards[i]);
+		}
 		if (node->due[i] < next)
 			next = node->due[i];
 	}
 	node->next_due = next;
 }
 
+/* Makes the shards due that wait for the log, if it has got on or has failed. */
+static void node_look_at_log(struct node *node)
+{
+	uint64_t durable = log_durable(node->log);
+	bool failed = log_failed(node->log) != 0;
+	if (likely(durable == node->durable && !failed))
+		return;
+	node->durable = durable;
+	for (unsigned int i = 0; i < node->shards_len; i++)
+		if (node->writes[i])
+			node->due[i] = node->next_due = 0;
+	if (failed && !node->log_failed && node->cfg.log_failed != NULL)
+		node->cfg.log_failed(node->cfg.log_failed_arg);
+	node->log_failed = failed;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 static uint64_t node_tick(void *service, struct now now)
 {
 	struct node *node = service;
-	uint64_t wish = log_poll(node->log, now);
+	uint64_t wish = now.us + LOADING_LOOK_US;
+	if (unlikely(node->loading > 0))
+		node_take_ready(node);
+	if (node->loading < node->shards_len || node->loading == 0) {
+		wish = earlier(log_poll(node->log, now), node->loading > 0 ? wish : TIME_NEVER);
+		node_look_at_log(node);
+	}
 	if (node->next_due <= now.us) {
 		node_tick_shards(node, now);
 		wish = now.us; /* they may have appended: let the log be polled again */
 	}
-	uint64_t sessions = sessions_tick(&node->sessions, now);
-	if (sessions < wish)
-		wish = sessions;
-	return node->next_due < wish ? node->next_due : wish;
+	return earlier(earlier(wish, sessions_tick(&node->sessions, now)), node->next_due);
 }
 
 /* ---- the service ---- */

@@ -22,6 +22,9 @@ struct node_config {
 	/* Rebalance journal: called for each finished event with one line of text; may be NULL. */
 	void (*journal)(void *arg, const char *line);
 	void *journal_arg;
+	/* Called once when the log broke: nothing becomes durable any more (log.h); may be NULL. */
+	void (*log_failed)(void *arg);
+	void *log_failed_arg;
 	const struct setting *settings; /* that DescribeConfigs shows of this node; outlive it */
 	unsigned int settings_len;
 };
@@ -30,11 +33,16 @@ struct node_config {
 struct node *node_new(const struct node_config *cfg, const struct image *image, struct log *log, struct stats *stats, struct now now);
 void node_free(struct node *node);
 
-/* Recovery, before the first connection: each record in the order of its shard, then node_loaded once. False: it cannot be read. */
-bool node_replay(struct node *node, unsigned int shard, const struct log_entry *entry, struct now now);
-void node_loaded(struct node *node, struct now now);
+/*
+ * Recovery while the node serves: before the first connection its shards are given to a loader (loader.h), which fills them by node_loading_shard.
+ * From then on each of them answers as loading until `ready`, which is asked in every round, says that the loader is through with it. The log is left
+ * alone until the first is ready. `own`: counters for each shard.
+ */
+void node_load(struct node *node, struct stats *own, bool (*ready)(void *arg, unsigned int shard), void *arg);
+struct shard *node_loading_shard(struct node *node, unsigned int shard);
 
-/* Replaces the image; the old one may be freed after the call. Offsets of topics that the new one lacks are removed. False: no memory, they stay. */
+/* Replaces the image; the old one may be freed after the call. Offsets of topics that the new one lacks are removed. False: no memory, they stay. While
+ * shards are loading nothing is done, false. */
 bool node_set_image(struct node *node, const struct image *image, struct now now);
 
 extern const struct service_ops node_service_ops; /* service pointer: struct node * */

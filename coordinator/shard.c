@@ -106,6 +106,8 @@ static void shard_run_barriers(struct shard *shard, int16_t error, struct now no
 
 uint64_t shard_tick(struct shard *shard, unsigned int budget, struct now now)
 {
+	if (shard->loading)
+		return TIME_NEVER;
 	if (writes_complete(shard, now) > 0 && shard->barriers != NULL)
 		shard_run_barriers(shard, 0, now);
 	int16_t error = writes_fail(shard, now);
@@ -115,13 +117,19 @@ uint64_t shard_tick(struct shard *shard, unsigned int budget, struct now now)
 	purgatory_advance(&shard->purgatory, budget, now);
 	shard->stats->group_expiries_held += shard->purgatory.held;
 	shard->purgatory.held = 0;
-	/* something is on its way: look again in the next round, the log says in its own wish when to wake up for it */
-	return shard->writes.first != NULL ? now.us : purgatory_next(&shard->purgatory);
+	return purgatory_next(&shard->purgatory);
+}
+
+bool shard_writes(const struct shard *shard)
+{
+	return shard->writes.first != NULL;
 }
 
 uint64_t shard_stalled(struct shard *shard, uint64_t lost_us, struct now now)
 {
 	uint64_t again = lost_us < RETRANSMIT_PAUSE_MAX_US ? lost_us : RETRANSMIT_PAUSE_MAX_US;
+	if (shard->loading) /* its members' sessions begin when it is handed over */
+		return now.us;
 	purgatory_hold(&shard->purgatory, now.us + again + RETRANSMIT_FIRST_US);
 	return shard->purgatory.held_us;
 }
@@ -176,6 +184,27 @@ static void shard_loaded_group(struct table_node *n, void *arg)
 		rebalance_prepare(g, JOURNAL_OVER_SIZE, NULL, *now);
 }
 
+void shard_load_begin(struct shard *shard, struct stats *own)
+{
+	CHECK(!shard->loading);
+	shard->stats_after = shard->stats;
+	shard->stats = own;
+	shard->loading = true;
+}
+
+void shard_load_end(struct shard *shard)
+{
+	CHECK(shard->loading);
+	stats_add(shard->stats_after, shard->stats);
+	shard->stats = shard->stats_after;
+	shard->loading = false;
+}
+
+bool shard_is_loading(const struct shard *shard)
+{
+	return shard->loading;
+}
+
 void shard_loaded(struct shard *shard, struct now now)
 {
 	table_each(&shard->groups, shard_loaded_group, &now);
@@ -206,6 +235,8 @@ static void shard_stop_group(struct table_node *n, void *arg)
 
 void shard_stop(struct shard *shard, struct now now)
 {
+	if (shard->loading)
+		return;
 	table_each(&shard->groups, shard_stop_group, &now);
 }
 
@@ -214,7 +245,7 @@ void shard_stop(struct shard *shard, struct now now)
 bool shard_offset_get(struct shard *shard, struct bytes group_id, struct bytes topic, int32_t partition, struct offset_value *out)
 {
 	struct record_offset v;
-	if (!offsets_get(&shard->offsets, group_id, topic, partition, &v))
+	if (shard->loading || !offsets_get(&shard->offsets, group_id, topic, partition, &v))
 		return false;
 	*out = (struct offset_value){v.offset, v.leader_epoch, v.metadata};
 	return true;
@@ -236,7 +267,8 @@ void shard_offset_each(struct shard *shard, struct bytes group_id,
 		       void (*visit)(void *arg, struct bytes topic, int32_t partition, const struct offset_value *value), void *arg)
 {
 	struct shard_offset_walk walk = {visit, arg};
-	offsets_each(&shard->offsets, group_id, shard_visit_offset, &walk);
+	if (!shard->loading)
+		offsets_each(&shard->offsets, group_id, shard_visit_offset, &walk);
 }
 
 void shard_set_journal(struct shard *shard, void (*line)(void *arg, const char *line), void *arg)
@@ -247,7 +279,7 @@ void shard_set_journal(struct shard *shard, void (*line)(void *arg, const char *
 
 bool shard_journal_each(struct shard *shard, struct bytes group_id, void (*visit)(void *arg, const struct journal_event *event), void *arg)
 {
-	struct group *g = group_find(shard, group_id);
+	struct group *g = shard->loading ? NULL : group_find(shard, group_id);
 	if (g == NULL)
 		return false;
 	journal_each(&g->journal, visit, arg);

@@ -42,8 +42,12 @@ struct shard *shard_new(unsigned int number, struct log *log, const struct group
 			const uint64_t random[2], struct now now);
 void shard_free(struct shard *shard);
 
-/* Fires due timers (at most `budget`) and completes what became durable. Returns the microsecond of the next wish, as service_ops.tick. */
+/*
+ * Fires due timers (at most `budget`) and completes what became durable. Returns the microsecond of the next wish, as service_ops.tick. While records are
+ * on their way (shard_writes) it must be called, too, when more of the log has become durable or the log has failed.
+ */
 uint64_t shard_tick(struct shard *shard, unsigned int budget, struct now now);
+bool shard_writes(const struct shard *shard);
 
 /*
  * The worker stood still for `lost_us`, which now.us does not count (muster/time.h). Nobody is declared dead (session, handed-out id, join and sync
@@ -107,7 +111,14 @@ unsigned int shard_number(const struct shard *shard);
 /*
  * Recovery: every record of the log in order through shard_replay, then shard_loaded once, which starts the members' sessions in full. The same
  * shard_replay applies what live requests have made durable. False: the record is unreadable and was skipped (counted).
+ *
+ * Another thread may do that while the worker serves: between shard_load_begin and shard_load_end, both called by the worker, the shard belongs
+ * to that thread, except for the calls that answer requests. These look at nothing but the flag and answer as group-protocol 1.1 says for a partition
+ * that is loading: heartbeats 0, SyncGroup 27, the others 14. `own` counts meanwhile and is added to the shard's own counters at the end.
  */
+void shard_load_begin(struct shard *shard, struct stats *own);
+void shard_load_end(struct shard *shard);
+bool shard_is_loading(const struct shard *shard);
 bool shard_replay(struct shard *shard, const struct log_entry *entry, struct now now);
 void shard_loaded(struct shard *shard, struct now now);
 
@@ -138,9 +149,9 @@ struct shard_group {
 	uint32_t members, pending;
 	bool stable;
 };
-/* Every group, in no particular order; `visit` must not call the shard. */
+/* Every group, in no particular order; none while the shard is loading. `visit` must not call the shard. */
 void shard_group_each(struct shard *shard, void (*visit)(void *arg, const struct shard_group *group), void *arg);
-/* One group: 0, or 69 when there is none, 15 when the shard has stopped. Slices are valid until the shard changes. */
+/* One group: 0, or 69 when there is none, 14 while the shard is loading, 15 when it has stopped. Slices are valid until the shard changes. */
 int16_t shard_group_get(struct shard *shard, struct bytes group_id, struct shard_group *out);
 
 struct shard_member {
@@ -159,13 +170,13 @@ void shard_member_each(struct shard *shard, struct bytes group_id, void (*visit)
 bool shard_group_export(struct shard *shard, struct bytes group_id, struct writer *key, struct writer *value);
 
 /*
- * Appends the tombstones of an Empty group and its offsets. 0, or 24 (null id), 69 (unknown), 68 (has members), or what the log said.
+ * Appends the tombstones of an Empty group and its offsets. 0, or 24 (null id), 14 (loading), 69 (unknown), 68 (has members), or what the log said.
  * Whoever answers waits until the shard is durable up to here.
  */
 int16_t shard_delete_group(struct shard *shard, struct bytes group_id, struct now now);
 /*
  * Appends the tombstones of offsets. `codes` has one entry per partition in request order; those that are not 0 are left alone, the others become 0 or 86.
- * The result is 0, or the error of the whole request: 24 (empty id), 69, 68, or what the log said. Waiting as above.
+ * The result is 0, or the error of the whole request: 24 (empty id), 14, 69, 68, or what the log said. Waiting as above.
  */
 int16_t shard_offset_delete(struct shard *shard, const struct offset_delete_request *in, int16_t *codes, struct now now);
 

@@ -119,6 +119,12 @@ struct mailbox *dataplane_mailbox(struct dataplane *dp, unsigned int w)
 	return dp->exchange == NULL ? NULL : &dp->workers[w].mailbox.mailbox;
 }
 
+int dataplane_wake_fd(const struct dataplane *dp, unsigned int w)
+{
+	CHECK(w < dp->cfg.workers);
+	return dp->workers[w].idle.wake_fd;
+}
+
 void dataplane_describe(const struct dataplane *dp, char *out, size_t out_len)
 {
 	port_describe(&dp->port, out, out_len);

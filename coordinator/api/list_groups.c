@@ -2,7 +2,7 @@
  * list_groups.c - ListGroups: the groups of all shards of this node, those that pass the filters.
  *
  * States (KIP-518, version 4) and types (KIP-848, version 5) are compared without regard to case; a word that names none matches nothing,
- * no word at all matches everything. All our groups are classic ones.
+ * no word at all matches everything. The whole answer is 14 while a shard is loading. All our groups are classic ones.
  */
 #include <strings.h>
 
@@ -50,9 +50,26 @@ static void walk(const struct api_call *call, struct list *list)
 		shard_group_each(shard, visit, list);
 }
 
+/* A list that lacks the groups of one shard would look like a whole one. */
+static bool is_loading(const struct api_call *call)
+{
+	struct shard *shard;
+	for (unsigned int i = 0; (shard = node_shard_at(call->node, i)) != NULL; i++)
+		if (shard_is_loading(shard))
+			return true;
+	return false;
+}
+
 bool api_list_groups(const struct api_call *call)
 {
 	struct list list = {call->in, NULL, 0};
+	if (is_loading(call)) {
+		struct list_groups_response loading;
+		list_groups_response_init(&loading);
+		loading.error_code = ERROR_COORDINATOR_LOAD_IN_PROGRESS;
+		request_answer(call->rq, &loading, call->now);
+		return true;
+	}
 	walk(call, &list);
 	list.groups = API_ALLOC(call, list.len, struct list_groups_response_group);
 	if (list.groups == NULL)

@@ -138,6 +138,8 @@ static bool fill(const struct api_call *call, const struct offset_fetch_request_
 	int16_t error = api_log_error(call);
 	offset_fetch_response_group_init(out);
 	out->group_id = in->group_id;
+	if (error == ERROR_NONE && shard_is_loading(shard))
+		error = ERROR_COORDINATOR_LOAD_IN_PROGRESS;
 	if (error != ERROR_NONE)
 		return fill_error(call, in, error, out);
 	return (in->topics_len < 0 ? fill_all : fill_asked)(call, shard, in, out);

@@ -51,6 +51,8 @@ static void delete_exists(void *arg, const struct record_key *key, bool tombston
 /* What may be done to the group: 0, or why not. *out may be NULL with 0: a simple group whose first commit is on its way. */
 static int16_t delete_find(struct shard *shard, struct bytes group_id, struct group **out)
 {
+	if (shard->loading)
+		return ERROR_COORDINATOR_LOAD_IN_PROGRESS;
 	struct group *g = group_find(shard, group_id);
 	bool exists = g != NULL;
 	*out = g;

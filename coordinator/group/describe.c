@@ -23,6 +23,8 @@ static struct shard_group describe_group(const struct group *g)
 
 int16_t shard_group_get(struct shard *shard, struct bytes group_id, struct shard_group *out)
 {
+	if (shard->loading)
+		return ERROR_COORDINATOR_LOAD_IN_PROGRESS;
 	const struct group *g = group_find(shard, group_id);
 	if (g == NULL)
 		return ERROR_GROUP_ID_NOT_FOUND;
@@ -47,12 +49,13 @@ static void describe_visit(struct table_node *n, void *arg)
 void shard_group_each(struct shard *shard, void (*visit)(void *arg, const struct shard_group *group), void *arg)
 {
 	struct describe_walk walk = {visit, arg};
-	table_each(&shard->groups, describe_visit, &walk);
+	if (!shard->loading)
+		table_each(&shard->groups, describe_visit, &walk);
 }
 
 void shard_member_each(struct shard *shard, struct bytes group_id, void (*visit)(void *arg, const struct shard_member *member), void *arg)
 {
-	const struct group *g = group_find(shard, group_id);
+	const struct group *g = shard->loading ? NULL : group_find(shard, group_id);
 	if (g == NULL)
 		return;
 	for (uint32_t i = 0; i < g->members_len; i++) {

@@ -179,7 +179,7 @@ static void group_encode(struct writer *w, const struct group *group, const stru
 
 bool shard_group_export(struct shard *shard, struct bytes group_id, struct writer *key, struct writer *value)
 {
-	const struct group *group = group_find(shard, group_id);
+	const struct group *group = shard->loading ? NULL : group_find(shard, group_id);
 	if (group == NULL)
 		return false;
 	record_group_key(key, group_id);

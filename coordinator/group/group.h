@@ -143,6 +143,8 @@ struct slab;
 
 struct shard {
 	unsigned int number;
+	bool loading; /* the worker's; everything else is the loader's meanwhile */
+	struct stats *stats_after; /* the worker's counters while it is loading */
 	struct log *log;
 	const struct group_settings *settings;
 	struct stats *stats;

@@ -39,6 +39,13 @@ static int16_t heartbeat_take(struct member *m, int32_t generation, struct now n
 	return group->state == GROUP_PREPARING ? ERROR_REBALANCE_IN_PROGRESS : 0;
 }
 
+/* Nobody knows yet who is a member: nobody is told to give up. */
+static void heartbeat_blind(struct request *rq, const struct heartbeat_request *in, struct now now)
+{
+	struct heartbeat_response r = {.error_code = bytes_is_empty(in->group_id) ? ERROR_INVALID_GROUP_ID : ERROR_NONE};
+	request_answer(rq, &r, now);
+}
+
 bool shard_heartbeat_memo(struct request *rq, const struct heartbeat_request *in, struct now now)
 {
 	struct member *m = heartbeat_memo(rq->memo, in);
@@ -57,6 +64,10 @@ void shard_heartbeat(struct shard *shard, struct request *rq, const struct heart
 	struct member *m;
 	if (shard_heartbeat_memo(rq, in, now))
 		return;
+	if (unlikely(shard->loading)) {
+		heartbeat_blind(rq, in, now);
+		return;
+	}
 	struct heartbeat_response r = {.error_code = heartbeat_find(shard, in, &m)};
 	shard->stats->group_heartbeats++;
 	if (likely(r.error_code == 0)) {

@@ -279,6 +279,8 @@ static struct group *join_group(struct shard *shard, struct request *rq, const s
 		error = ERROR_INVALID_GROUP_ID;
 	else if (in->session_timeout_ms < s->group_min_session_timeout_ms || in->session_timeout_ms > s->group_max_session_timeout_ms)
 		error = ERROR_INVALID_SESSION_TIMEOUT;
+	else if (shard->loading)
+		error = ERROR_COORDINATOR_LOAD_IN_PROGRESS;
 	else if (!join_offers_fit(in))
 		error = ERROR_INVALID_REQUEST;
 	else {
@@ -302,8 +304,9 @@ static struct group *join_group(struct shard *shard, struct request *rq, const s
 
 void shard_join_group(struct shard *shard, struct request *rq, const struct join_group_request *in, struct now now)
 {
-	shard->stats->group_joins++;
 	struct group *group = join_group(shard, rq, in, now);
+	if (!shard->loading)
+		shard->stats->group_joins++;
 	if (group == NULL)
 		return;
 	if (group->state == GROUP_DEAD) {

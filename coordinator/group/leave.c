@@ -44,6 +44,8 @@ static int16_t leave_all(struct shard *shard, struct leave *leave, struct bytes 
 {
 	if (bytes_is_empty(group_id))
 		return ERROR_INVALID_GROUP_ID;
+	if (shard->loading)
+		return ERROR_COORDINATOR_LOAD_IN_PROGRESS;
 	leave->group = group_find(shard, group_id);
 	if (leave->group != NULL && leave->group->state == GROUP_DEAD)
 		return ERROR_COORDINATOR_NOT_AVAILABLE;

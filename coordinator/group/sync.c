@@ -115,6 +115,8 @@ static int16_t sync_check(struct shard *shard, const struct request *rq, const s
 		return ERROR_INCONSISTENT_GROUP_PROTOCOL;
 	if (bytes_is_empty(in->group_id))
 		return ERROR_INVALID_GROUP_ID;
+	if (shard->loading) /* the Java client takes 14 for fatal here */
+		return ERROR_REBALANCE_IN_PROGRESS;
 	struct group *group = group_find(shard, in->group_id);
 	if (group == NULL || group->state == GROUP_EMPTY)
 		return ERROR_UNKNOWN_MEMBER_ID;
@@ -135,8 +137,9 @@ static int16_t sync_check(struct shard *shard, const struct request *rq, const s
 void shard_sync_group(struct shard *shard, struct request *rq, const struct sync_group_request *in, struct now now)
 {
 	struct member *m;
-	shard->stats->group_syncs++;
 	int16_t error = sync_check(shard, rq, in, &m);
+	if (!shard->loading)
+		shard->stats->group_syncs++;
 	if (error != 0) {
 		sync_answer_error(rq, error, now);
 		return;

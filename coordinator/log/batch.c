@@ -140,6 +140,12 @@ bool batch_peek(struct batch_span *span, struct bytes bytes)
 	return true;
 }
 
+size_t batch_bytes(const uint8_t *p)
+{
+	struct reader r = reader_of(p + AT_LENGTH, AT_EPOCH - AT_LENGTH);
+	return (size_t)reader_u32(&r) + AT_EPOCH;
+}
+
 bool batch_open(struct batch *batch, struct bytes bytes)
 {
 	if (bytes.len < (int32_t)BATCH_HEAD)

@@ -63,6 +63,8 @@ struct batch_record {
 	struct log_entry entry;
 };
 
+/* Bytes of a batch that was once opened. */
+size_t batch_bytes(const uint8_t *p);
 /* `bytes` is exactly one batch. False: malformed, another magic, or its CRC does not fit. */
 bool batch_open(struct batch *batch, struct bytes bytes);
 /* The next record, slices of the batch. False: no more, or batch->rest.bad when the records are malformed. Never call it on a compressed batch. */

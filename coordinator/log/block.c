@@ -38,7 +38,7 @@ bool block_open(struct block *block, const uint8_t *p, size_t len)
 	uint16_t type = reader_u16(&r);
 	reader_u16(&r);
 	b.length = reader_u32(&r);
-	if (b.length > INT32_MAX - BLOCK_HEAD || block_bytes(b.length) > len || type < BLOCK_FIRST || type > BLOCK_SHARDS ||
+	if (b.length > INT32_MAX - BLOCK_HEAD || block_bytes(b.length) > len || type < BLOCK_FIRST || type > BLOCK_LOST ||
 	    crc != crc32c(p + AT_SALT, BLOCK_HEAD - AT_SALT + (size_t)b.length))
 		return false;
 	b.type = (enum block_type)type;

@@ -60,10 +60,13 @@ struct disk_ops {
 	/* Nothing may be pending. */
 	void (*free)(struct disk *disk);
 	const char *name;
+	/* Writes to the eventfd when something has completed, from now on; false: it cannot. NULL: never can. Nothing may be pending. */
+	bool (*wake)(struct disk *disk, int eventfd);
 };
 
 struct disk {
 	const struct disk_ops *ops;
+	bool wakes; /* a sleeping worker is woken by a completion and need not look on its own */
 };
 
 /*
@@ -71,6 +74,12 @@ struct disk {
  * The folder is made when it is missing, and locked against a second program. NULL: err says why.
  */
 struct disk *disk_posix_new(const char *folder, bool cached, char *err, size_t err_len);
+/*
+ * One more for the same folder and under the same lock, for another worker: with a helper thread of its own. `first` is from disk_posix_new.
+ */
+struct disk *disk_posix_more(struct disk *first, char *err, size_t err_len);
+/* For a disk of either kind. */
+struct disk *disk_more(struct disk *first, char *err, size_t err_len);
 /* The same with the writes through io_uring where that is allowed, else disk_posix_new. */
 struct disk *disk_new(const char *folder, bool cached, char *err, size_t err_len);
 
@@ -78,6 +87,12 @@ static inline void disk_submit(struct disk *disk, struct disk_op *op)
 {
 	op->pending = true;
 	disk->ops->submit(disk, op);
+}
+
+/* The worker sleeps on this eventfd. -1: on nothing that the disk knows. */
+static inline void disk_set_wake(struct disk *disk, int eventfd)
+{
+	disk->wakes = disk->ops->wake != NULL && disk->ops->wake(disk, eventfd) && eventfd >= 0;
 }
 
 static inline void disk_poll(struct disk *disk)

@@ -3,8 +3,8 @@
  * for the background.
  *
  * Stacks of operations, pushed one by one and taken whole by one exchange: `asked` (worker to helper, each has one) and `answered`
- * (helpers to worker). The helper sleeps on a semaphore while nothing is asked; the worker is never woken, it polls. Taken stacks are turned round, so operations run in the order of
- * their submission.
+ * (helpers to worker). A helper sleeps on a semaphore while nothing is asked; the worker is woken by an eventfd if it has one (disk_set_wake), and polls.
+ * Taken stacks are turned round, so operations run in the order of their submission.
  *
  * A completion seen by the worker happens after the helper's system call (release and acquire on the stacks); no other state is shared.
  */
@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -48,6 +49,7 @@ struct disk_posix {
 	struct helper helpers[2]; /* by disk_op.background */
 	atomic_bool stop;
 	_Atomic(struct disk_op *) answered;
+	atomic_int wake; /* eventfd, or -1 */
 	unsigned int pending; /* the worker's count */
 };
 
@@ -225,6 +227,9 @@ static void *posix_helper(void *arg)
 			struct disk_op *next = op->next;
 			op->result = posix_run(h->d, op);
 			stack_push(&h->d->answered, op);
+			int wake = atomic_load_explicit(&h->d->wake, memory_order_relaxed);
+			if (wake >= 0)
+				eventfd_write(wake, 1); /* cannot fail before 2^64 of them are unread */
 			op = next;
 		}
 	}
@@ -289,32 +294,53 @@ static void disk_posix_free(struct disk *disk)
 	free(d);
 }
 
-static const struct disk_ops disk_posix_ops = {disk_posix_submit, disk_posix_poll, disk_posix_free, "posix"};
+static bool disk_posix_wake(struct disk *disk, int eventfd)
+{
+	atomic_store(&disk_posix_of(disk)->wake, eventfd);
+	return true;
+}
 
-struct disk *disk_posix_new(const char *folder, bool cached, char *err, size_t err_len)
+static const struct disk_ops disk_posix_ops = {disk_posix_submit, disk_posix_poll, disk_posix_free, "posix", disk_posix_wake};
+
+/* Consumes the folder's descriptor. NULL: err says why. */
+static struct disk *posix_start(int folder, bool cached, char *err, size_t err_len)
 {
 	struct disk_posix *d = calloc(1, sizeof(*d));
-	if (d == NULL) {
-		snprintf(err, err_len, "no memory");
-		return NULL;
-	}
-	bool made = mkdir(folder, 0750) == 0 || errno == EEXIST;
-	d->disk.ops = &disk_posix_ops;
-	d->cached = cached;
-	d->folder = made ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (d->folder < 0) {
-		snprintf(err, err_len, "%s: %s", folder, strerror(errno));
-	} else if (flock(d->folder, LOCK_EX | LOCK_NB) != 0) {
-		snprintf(err, err_len, "%s: %s", folder, errno == EWOULDBLOCK ? "another program uses this log" : strerror(errno));
-	} else {
+	snprintf(err, err_len, d == NULL ? "no memory" : "no thread for the disk");
+	if (d != NULL) {
+		d->disk.ops = &disk_posix_ops;
+		d->cached = cached;
+		d->folder = folder;
+		atomic_init(&d->wake, -1);
 		if (helper_start(&d->helpers[0], d) && helper_start(&d->helpers[1], d))
 			return &d->disk;
-		snprintf(err, err_len, "no thread for the disk");
 		atomic_store(&d->stop, true);
 		helper_stop(&d->helpers[0]);
 	}
-	if (d->folder >= 0)
-		close(d->folder);
 	free(d);
+	close(folder);
+	return NULL;
+}
+
+struct disk *disk_posix_new(const char *folder, bool cached, char *err, size_t err_len)
+{
+	bool made = mkdir(folder, 0750) == 0 || errno == EEXIST;
+	int fd = made ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return posix_start(fd, cached, err, err_len);
+	snprintf(err, err_len, "%s: %s", folder, fd >= 0 && errno == EWOULDBLOCK ? "another program uses this log" : strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return NULL;
+}
+
+/* The lock belongs to the open folder, which a copy of its descriptor shares. */
+struct disk *disk_posix_more(struct disk *first, char *err, size_t err_len)
+{
+	const struct disk_posix *d = disk_posix_of(first);
+	int fd = fcntl(d->folder, F_DUPFD_CLOEXEC, 0);
+	if (fd >= 0)
+		return posix_start(fd, d->cached, err, err_len);
+	snprintf(err, err_len, "%s", strerror(errno));
 	return NULL;
 }

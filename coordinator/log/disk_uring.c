@@ -88,11 +88,18 @@ static void disk_uring_free(struct disk *disk)
 	free(d);
 }
 
-static const struct disk_ops disk_uring_ops = {disk_uring_submit, disk_uring_poll, disk_uring_free, "io_uring"};
-
-struct disk *disk_new(const char *folder, bool cached, char *err, size_t err_len)
+static bool disk_uring_wake(struct disk *disk, int eventfd)
 {
-	struct disk *posix = disk_posix_new(folder, cached, err, err_len);
+	struct disk_uring *d = disk_uring_of(disk);
+	disk_set_wake(d->posix, eventfd);
+	return eventfd < 0 ? io_uring_unregister_eventfd(&d->ring) == 0 : io_uring_register_eventfd(&d->ring, eventfd) == 0;
+}
+
+static const struct disk_ops disk_uring_ops = {disk_uring_submit, disk_uring_poll, disk_uring_free, "io_uring", disk_uring_wake};
+
+/* Consumes `posix`; with io_uring in front of it if that is to be had. */
+static struct disk *uring_over(struct disk *posix)
+{
 	struct disk_uring *d = posix == NULL ? NULL : calloc(1, sizeof(*d));
 	if (d == NULL)
 		return posix;
@@ -103,4 +110,16 @@ struct disk *disk_new(const char *folder, bool cached, char *err, size_t err_len
 	d->disk.ops = &disk_uring_ops;
 	d->posix = posix;
 	return &d->disk;
+}
+
+struct disk *disk_new(const char *folder, bool cached, char *err, size_t err_len)
+{
+	return uring_over(disk_posix_new(folder, cached, err, err_len));
+}
+
+struct disk *disk_more(struct disk *first, char *err, size_t err_len)
+{
+	if (first->ops != &disk_uring_ops)
+		return disk_posix_more(first, err, err_len);
+	return uring_over(disk_posix_more(disk_uring_of(first)->posix, err, err_len));
 }

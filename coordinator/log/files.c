@@ -129,6 +129,42 @@ struct log_file *files_find(const struct log_files *files, unsigned int shard, i
 	return NULL;
 }
 
+static struct log_file *file_copy(const struct log_file *from, unsigned int shards)
+{
+	struct log_file *f = file_new(shards);
+	if (f == NULL)
+		return NULL;
+	struct file_bounds *bounds = f->bounds;
+	memcpy(bounds, from->bounds, shards * sizeof(*bounds));
+	*f = *from;
+	f->bounds = bounds;
+	f->places_len = f->places_cap = 0;
+	f->places = malloc((from->places_len + 1) * sizeof(*f->places));
+	if (f->places == NULL) {
+		file_free(f);
+		return NULL;
+	}
+	if (from->places_len > 0)
+		memcpy(f->places, from->places, from->places_len * sizeof(*f->places));
+	f->places_len = from->places_len;
+	f->places_cap = from->places_len + 1;
+	return f;
+}
+
+bool files_copy(struct log_files *to, const struct log_files *from)
+{
+	*to = (struct log_files){.shards = from->shards};
+	for (size_t i = 0; i < from->len; i++) {
+		struct log_file *f = file_copy(from->list[i], from->shards);
+		if (f != NULL && files_add(to, f))
+			continue;
+		file_free(f);
+		files_fini(to);
+		return false;
+	}
+	return true;
+}
+
 void files_fini(struct log_files *files)
 {
 	for (size_t i = 0; i < files->len; i++)

@@ -64,6 +64,8 @@ bool files_add(struct log_files *files, struct log_file *f);
 void files_replace(struct log_files *files, size_t at, size_t n, struct log_file *by);
 /* The first file with a batch of the shard at or behind `offset`, NULL: none. */
 struct log_file *files_find(const struct log_files *files, unsigned int shard, int64_t offset);
+/* A copy of its own. False: no memory, *to is empty. */
+bool files_copy(struct log_files *to, const struct log_files *from);
 void files_fini(struct log_files *files);
 
 #endif

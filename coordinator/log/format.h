@@ -7,6 +7,8 @@
  *   <start>-<worker>-<number>.seg  segments: 8, 4 and 8 hex digits, e.g. 00000002-0000-0000000a.seg
  *   <start>-<worker>-<number>.cln  cleaned files: what of a row of older files still counts
  *   <name>.new                    a file that was not finished; removed at the next start
+ *   <segment>.damaged, <segment>-<place>.damaged   what a start with log.recover=skip.damaged took out of the log, as it was (mend.h)
+ *   quarantine-<shard>.log        records that no group could be made of: Kafka's record batches one after the other, nothing around them
  *
  * `start` counts the starts of the program on this log. No start writes into the segments of an earlier one, except for the END block that
  * recovery puts behind the last good block. In one start a shard belongs to one worker. So the records of a shard stand in the order
@@ -24,7 +26,7 @@
  *    8    8   salt, the same for all blocks of one file and random for each: what an older use of the place left never fits
  *   16    8   sequence: 0 for HEAD, then counting
  *   24    8   safe: when this block was written, the blocks below this sequence had been flushed; 0: nothing is known
- *   32    2   type: 1 HEAD, 2 BATCHES, 3 END, 4 META, 5 SHARDS
+ *   32    2   type: 1 HEAD, 2 BATCHES, 3 END, 4 META, 5 SHARDS, 6 LOST
  *   34    2   0
  *   36    4   length of the payload
  *   40   24   0
@@ -42,6 +44,9 @@
  *   HEAD of a cleaned file only:
  *   52  20   start, worker, number of the first segment that it covers
  *   72  20   ... of the last one
+ *
+ *   LOST payload, in the place of damaged blocks that a start was told to do without: 8 bytes, how many blocks stood there, then zeros over their
+ *   whole place. The block behind it has the sequence of this one plus that number.
  *
  * The batch is Kafka's format v2, uncompressed, with the shard's own offsets and leader epoch (batch.h). One batch is all records of one request.
  *
@@ -73,7 +78,7 @@
 #define BLOCK_MAGIC 0x4d4c4231u
 #define BLOCK_HEAD 64u
 
-enum block_type { BLOCK_FIRST = 1, BLOCK_BATCHES = 2, BLOCK_END = 3, BLOCK_META = 4, BLOCK_SHARDS = 5 };
+enum block_type { BLOCK_FIRST = 1, BLOCK_BATCHES = 2, BLOCK_END = 3, BLOCK_META = 4, BLOCK_SHARDS = 5, BLOCK_LOST = 6 };
 
 #define ENTRY_HEAD 8u /* shard and length before each batch of a block */
 

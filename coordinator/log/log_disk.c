@@ -464,9 +464,9 @@ static uint64_t log_disk_poll(struct log *log, struct now now)
 	io_step(d);
 	make_step(d, now);
 	bool reads = log_reader_step(&d->reader, now);
-	if (log_must_write(d) || reads)
+	if ((log_must_write(d) && !(d->io_op.pending && d->cfg.disk->wakes)) || reads)
 		return now.us;
-	if (make_busy(d) || close_busy(d))
+	if ((make_busy(d) && !(d->make_op.pending && d->cfg.disk->wakes)) || (close_busy(d) && !(d->close_op.pending && d->cfg.disk->wakes)))
 		return now.us + MAKE_WISH_US;
 	return d->make == MAKE_WAIT && !d->status.failed ? d->retry_us : TIME_NEVER;
 }

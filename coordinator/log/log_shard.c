@@ -27,6 +27,20 @@ struct log_shard *log_shards_new(unsigned int n)
 	return shards;
 }
 
+struct log_shard *log_shards_copy(const struct log_shard *from, unsigned int n)
+{
+	struct log_shard *shards = log_shards_new(n);
+	for (unsigned int i = 0; shards != NULL && i < n; i++) {
+		shards[i] = from[i];
+		shards[i].epochs = from[i].epochs == NULL ? NULL : malloc(LOG_EPOCHS_MAX * sizeof(*from->epochs));
+		if (shards[i].epochs != NULL)
+			memcpy(shards[i].epochs, from[i].epochs, from[i].epochs_len * sizeof(*from->epochs));
+		else
+			shards[i].epochs_len = 0; /* no memory: the history begins anew */
+	}
+	return shards;
+}
+
 void log_shards_free(struct log_shard *shards, unsigned int n)
 {
 	for (unsigned int i = 0; shards != NULL && i < n; i++)

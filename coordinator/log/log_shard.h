@@ -24,6 +24,8 @@ struct log_shard {
 void log_shard_note_epoch(struct log_shard *s, int32_t epoch, int64_t offset);
 /* Array of `n`, nothing written yet. NULL: no memory. */
 struct log_shard *log_shards_new(unsigned int n);
+/* NULL: no memory. */
+struct log_shard *log_shards_copy(const struct log_shard *from, unsigned int n);
 void log_shards_free(struct log_shard *shards, unsigned int n);
 
 #endif

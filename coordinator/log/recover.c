@@ -1,18 +1,24 @@
 /*
  * recover.c - reads the log; see recover.h and the rules at the end of format.h.
+ *
+ * While one segment is looked at, the next one is being read.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "muster/check.h"
 
-#include "coordinator/log/batch.h"
+#include "coordinator/log/file.h"
+#include "coordinator/log/mend.h"
+#include "coordinator/log/meta.h"
 #include "coordinator/log/recover.h"
 #include "coordinator/log/segment.h"
 
 #define LINE_MAX 300
+#define MISSING_MAX 4096 /* segments in a row that are mended */
 
 struct segment_file {
 	struct block_id id; /* from the name: start, worker, number */
@@ -26,6 +32,7 @@ struct scan {
 	struct recover *rc;
 	struct segment_file *files;
 	size_t len;
+	uint8_t *block; /* for END */
 	char *err;
 	size_t err_len;
 };
@@ -41,107 +48,18 @@ static PRINTF_LIKE(2, 3) void say(const struct recover *rc, const char *format, 
 		rc->say(rc->arg, line);
 }
 
-static PRINTF_LIKE(3, 4) bool fail(char *err, size_t len, const char *format, ...)
+static PRINTF_LIKE(2, 3) bool fail(struct scan *scan, const char *format, ...)
 {
 	va_list ap;
 	va_start(ap, format);
-	vsnprintf(err, len, format, ap);
+	vsnprintf(scan->err, scan->err_len, format, ap);
 	va_end(ap);
 	return false;
 }
 
-static bool failed_op(char *err, size_t len, const char *name, int64_t result)
+static bool failed_op(struct scan *scan, const char *name, int64_t result)
 {
-	return fail(err, len, "log: %s: %s", name, strerror((int)-result));
-}
-
-static struct disk_op op_named(enum disk_verb verb, const char *name)
-{
-	struct disk_op op = {.verb = verb};
-	snprintf(op.name, sizeof(op.name), "%s", name);
-	return op;
-}
-
-static int64_t do_close(struct disk *disk, int file)
-{
-	struct disk_op op = {.verb = DISK_CLOSE, .file = file};
-	return disk_do(disk, &op);
-}
-
-/* The whole file in *out (aligned; the caller frees it). Returns 0 or a negative errno. The file stays open as *file. */
-static int64_t read_file(struct disk *disk, const char *name, int *file, uint8_t **out, size_t *len)
-{
-	struct disk_op open = op_named(DISK_OPEN, name);
-	int64_t result = disk_do(disk, &open);
-	if (result < 0)
-		return result;
-	void *p;
-	size_t room = (open.len + FORMAT_ALIGN - 1) & ~(size_t)(FORMAT_ALIGN - 1);
-	result = posix_memalign(&p, FORMAT_ALIGN, room == 0 ? FORMAT_ALIGN : room) == 0 ? 0 : -ENOMEM;
-	if (result == 0) {
-		struct disk_op read = {.verb = DISK_READ, .file = open.file, .buf = p, .len = room};
-		result = disk_do(disk, &read);
-		if (result >= 0) {
-			*file = open.file;
-			*out = p;
-			*len = (size_t)result;
-			return 0;
-		}
-		free(p);
-	}
-	do_close(disk, open.file);
-	return result;
-}
-
-static int64_t write_block(struct disk *disk, int file, uint64_t at, uint8_t *block, size_t len)
-{
-	struct disk_op op = {.verb = DISK_WRITE_DURABLE, .file = file, .offset = at, .buf = block, .len = len};
-	return disk_do(disk, &op);
-}
-
-/* ---- the meta file ---- */
-
-static int64_t meta_write(struct recover *rc, uint8_t *block)
-{
-	struct block_id id = {.shards = rc->shards};
-	struct block head = {.type = BLOCK_META, .length = BLOCK_ID_BYTES};
-	memcpy(id.log, rc->log, sizeof(id.log));
-	block_id_write(block + BLOCK_HEAD, FORMAT_ALIGN - BLOCK_HEAD, &id);
-	block_seal(block, &head);
-	struct disk_op make = op_named(DISK_CREATE, FORMAT_META FORMAT_NEW);
-	make.len = FORMAT_ALIGN;
-	int64_t result = disk_do(rc->disk, &make);
-	if (result < 0)
-		return result;
-	result = write_block(rc->disk, make.file, 0, block, FORMAT_ALIGN);
-	do_close(rc->disk, make.file);
-	struct disk_op move = op_named(DISK_RENAME, FORMAT_META FORMAT_NEW);
-	snprintf(move.to, sizeof(move.to), "%s", FORMAT_META);
-	return result < 0 ? result : disk_do(rc->disk, &move);
-}
-
-static bool meta_make(struct recover *rc, char *err, size_t err_len)
-{
-	void *block;
-	if (posix_memalign(&block, FORMAT_ALIGN, FORMAT_ALIGN) != 0)
-		return fail(err, err_len, "log: no memory");
-	int64_t result = meta_write(rc, block);
-	free(block);
-	return result >= 0 || failed_op(err, err_len, FORMAT_META, result);
-}
-
-static bool meta_check(struct recover *rc, const uint8_t *p, size_t len, char *err, size_t err_len)
-{
-	struct block b;
-	struct block_id id;
-	if (!block_open(&b, p, len) || b.type != BLOCK_META || !block_id_read(&id, bytes_of(p + BLOCK_HEAD, b.length)))
-		return fail(err, err_len, "log: %s is damaged or of another version", FORMAT_META);
-	if (id.shards != rc->shards)
-		return fail(err, err_len,
-			    "log: it was made for %" PRIu32 " shards, offsets.topic.num.partitions is %u; allowed: the number it was made for",
-			    id.shards, rc->shards);
-	memcpy(rc->log, id.log, sizeof(rc->log));
-	return true;
+	return file_failed(scan->err, scan->err_len, name, result);
 }
 
 /* ---- which files there are ---- */
@@ -169,7 +87,7 @@ static bool scan_list(struct scan *scan)
 	struct disk_op list = {.verb = DISK_LIST};
 	int64_t result = disk_do(disk, &list);
 	if (result < 0)
-		return failed_op(scan->err, scan->err_len, "cannot be listed", result);
+		return failed_op(scan, "cannot be listed", result);
 	size_t names = 0;
 	for (size_t i = 0; i < list.len; i++)
 		names += list.buf[i] == 0;
@@ -180,97 +98,113 @@ static bool scan_list(struct scan *scan)
 			snprintf(f->name, sizeof(f->name), "%s", name);
 			scan->len++;
 		} else if (is_unfinished(name)) {
-			struct disk_op gone = op_named(DISK_REMOVE, name);
-			disk_do(disk, &gone); /* if it stays, the next start tries again */
+			file_remove(disk, name); /* if it stays, the next start tries again */
 		}
 	}
 	free(list.buf);
 	if (scan->files == NULL)
-		return fail(scan->err, scan->err_len, "log: no memory");
+		return fail(scan, "log: no memory");
 	qsort(scan->files, scan->len, sizeof(*scan->files), file_order);
 	return true;
 }
 
+/* ---- begin and end ---- */
+
+static bool init_meta(struct recover *rc, const uint8_t id[16], char *err, size_t err_len)
+{
+	struct scan scan = {.rc = rc, .err = err, .err_len = err_len};
+	bool missing;
+	if (meta_read(rc->disk, rc->shards, rc->log, &missing, err, err_len))
+		return true;
+	if (!missing || !scan_list(&scan))
+		return false;
+	free(scan.files);
+	if (scan.len > 0)
+		return fail(&scan, "log: there are segments, but no file named %s", FORMAT_META);
+	memcpy(rc->log, id, sizeof(rc->log));
+	return meta_make(rc->disk, rc->shards, rc->log, err, err_len);
+}
+
 bool recover_init(struct recover *rc, const uint8_t id[16], char *err, size_t err_len)
 {
-	struct scan scan = {rc, NULL, 0, err, err_len};
-	uint8_t *p;
-	size_t len;
-	int file;
-	bool ok;
-	int64_t result = read_file(rc->disk, FORMAT_META, &file, &p, &len);
-	if (result == 0) {
-		ok = meta_check(rc, p, len, err, err_len);
-		free(p);
-		do_close(rc->disk, file);
-	} else if (result != -ENOENT) {
-		ok = failed_op(err, err_len, FORMAT_META, result);
-	} else {
-		ok = scan_list(&scan);
-		if (ok && scan.len > 0)
-			ok = fail(err, err_len, "log: there are segments, but no file named %s", FORMAT_META);
-		free(scan.files);
-		memcpy(rc->log, id, sizeof(rc->log));
-		ok = ok && meta_make(rc, err, err_len);
-	}
-	if (!ok)
+	if (!init_meta(rc, id, err, err_len))
 		return false;
 	rc->state = log_shards_new(rc->shards);
 	rc->files = (struct log_files){.shards = rc->shards};
-	return rc->state != NULL || fail(err, err_len, "log: no memory");
+	rc->given = calloc(rc->shards, sizeof(*rc->given));
+	if (rc->state == NULL || rc->given == NULL || !backlog_init(&rc->backlog, rc->shards)) {
+		recover_fini(rc);
+		snprintf(err, err_len, "log: no memory");
+		return false;
+	}
+	return true;
 }
 
 void recover_fini(struct recover *rc)
 {
+	backlog_fini(&rc->backlog);
 	log_shards_free(rc->state, rc->shards);
-	rc->state = NULL;
 	files_fini(&rc->files);
+	free(rc->given);
+	rc->state = NULL;
+	rc->given = NULL;
 }
 
-/* ---- records ---- */
+/* ---- batches of a good block ---- */
 
-static void set_aside(struct recover *rc, const char *name, uint32_t shard, int64_t offset, const char *why)
+static void scan_aside(struct recover *rc, const char *name, uint32_t shard, int64_t offset, const char *why)
 {
 	rc->set_aside++;
 	say(rc, "log: %s: shard %" PRIu32 ", offset %" PRId64 ": %s; set aside", name, shard, offset, why);
 }
 
+/* A shard's first batch behind holes tells what it lost in them. A compacted shard may have had a gap there before. */
+static void scan_missed(struct recover *rc, uint32_t shard, int64_t next_offset)
+{
+	if (rc->given[shard].holes != rc->holes && next_offset > rc->state[shard].next_offset)
+		say(rc, "log: LOST: shard %" PRIu32 ", offsets %" PRId64 " to %" PRId64, shard, rc->state[shard].next_offset, next_offset - 1);
+	rc->given[shard].holes = rc->holes;
+}
+
 /* `at` is where its block stands. */
-static void read_batch(struct recover *rc, struct log_file *info, uint64_t at, uint32_t shard, struct bytes bytes)
+static void scan_batch(struct recover *rc, struct log_file *info, uint64_t at, uint32_t shard, struct bytes bytes)
 {
 	const char *name = info->name;
 	struct batch batch;
-	struct batch_record record;
 	if (!batch_open(&batch, bytes)) {
-		set_aside(rc, name, shard, -1, "a batch cannot be read");
+		scan_aside(rc, name, shard, -1, "a batch cannot be read");
 		return;
 	}
 	if (shard >= rc->shards) {
-		set_aside(rc, name, shard, batch.base_offset, "there is no such shard");
+		scan_aside(rc, name, shard, batch.base_offset, "there is no such shard");
 		return;
 	}
 	struct log_shard *state = &rc->state[shard];
 	if (batch.base_offset < state->next_offset) {
-		set_aside(rc, name, shard, batch.base_offset, "a batch stands there twice");
+		scan_aside(rc, name, shard, batch.base_offset, "a batch stands there twice");
 		return;
 	}
+	scan_missed(rc, shard, batch.base_offset);
 	state->next_offset = batch.last_offset + 1;
 	if (batch.leader_epoch > state->epoch)
 		state->epoch = batch.leader_epoch;
 	log_shard_note_epoch(state, batch.leader_epoch, batch.base_offset);
 	file_note(info, shard, batch.base_offset, batch.last_offset, at);
-	if ((batch.attributes & (BATCH_COMPRESSION | BATCH_CONTROL | BATCH_TRANSACTIONAL)) != 0) {
-		set_aside(rc, name, shard, batch.base_offset, "a batch is compressed or of a transaction");
-		return;
+	backlog_add(&rc->backlog, shard, bytes);
+}
+
+static void scan_blocks(struct scan *scan, struct log_file *info, struct segment_reader *r)
+{
+	struct bytes payload, batch;
+	uint32_t shard;
+	while (segment_next(r, &payload)) {
+		uint64_t at = (uint64_t)(payload.p - BLOCK_HEAD - r->p);
+		struct reader rest = reader_of(payload.p, (size_t)payload.len);
+		while (segment_batch(&rest, &shard, &batch))
+			scan_batch(scan->rc, info, at, shard, batch);
+		if (rest.bad)
+			scan_aside(scan->rc, info->name, 0, -1, "the rest of a block cannot be read");
 	}
-	while (batch_next(&batch, &record)) {
-		rc->records++;
-		record.entry.offset = record.offset;
-		if (!rc->record(rc->arg, shard, &record.entry))
-			set_aside(rc, name, shard, record.offset, "a record cannot be read");
-	}
-	if (batch.rest.bad)
-		set_aside(rc, name, shard, batch.base_offset, "the rest of a batch cannot be read");
 }
 
 /* ---- segments ---- */
@@ -280,18 +214,16 @@ static bool make_sure(struct scan *scan, const struct segment_file *f, int file)
 {
 	struct disk_op flush = {.verb = DISK_FLUSH, .file = file};
 	int64_t result = disk_do(scan->rc->disk, &flush);
-	return result >= 0 || failed_op(scan->err, scan->err_len, f->name, result);
+	return result >= 0 || failed_op(scan, f->name, result);
 }
 
 /* The place where the segment ends is made its end for ever. */
-static bool seal(struct scan *scan, const struct segment_file *f, int file, const struct segment_reader *r, uint8_t *block)
+static bool seal(struct scan *scan, const struct segment_file *f, int file, const struct segment_reader *r)
 {
 	struct block end = {BLOCK_END, r->salt, r->sequence, r->sequence, 0};
-	block_seal(block, &end);
-	int64_t result = write_block(scan->rc->disk, file, r->at, block, block_bytes(0));
-	if (result < 0)
-		return failed_op(scan->err, scan->err_len, f->name, result);
-	return true;
+	block_seal(scan->block, &end);
+	int64_t result = file_write(scan->rc->disk, file, r->at, scan->block, block_bytes(0));
+	return result >= 0 || failed_op(scan, f->name, result);
 }
 
 /* Gives back what was reserved behind END; *len is the file's new length. That it fails costs nothing but space. */
@@ -302,49 +234,38 @@ static void trim(struct scan *scan, int file, const struct segment_reader *r, si
 		*len = op.offset;
 }
 
-/* Damage: false unless it is to be skipped, and then it is said what is lost. */
-static bool damaged(struct scan *scan, const struct segment_file *f, struct segment_reader *r)
+/* Damage: false unless it is to be skipped, and then it is said what is lost, and mended. */
+static bool damaged(struct scan *scan, const struct segment_file *f, int file, struct segment_reader *r, uint8_t *image)
 {
-	if (!scan->rc->skip_damaged)
-		return fail(scan->err, scan->err_len,
-			    "log: %s: block %" PRIu64 " at byte %zu was durable and is damaged; log.recover=skip.damaged starts without it",
+	struct recover *rc = scan->rc;
+	if (!rc->skip_damaged)
+		return fail(scan, "log: %s: block %" PRIu64 " at byte %zu was durable and is damaged; log.recover=skip.damaged starts without it",
 			    f->name, r->sequence, r->at);
-	uint64_t first = r->sequence;
-	size_t at = r->at;
+	struct segment_reader hole = *r;
 	uint64_t lost = segment_skip(r);
-	scan->rc->lost_blocks += lost == 0 ? 1 : lost;
-	if (lost > 0)
-		say(scan->rc, "log: %s: LOST: blocks %" PRIu64 " to %" PRIu64 " at byte %zu", f->name, first, first + lost - 1, at);
-	else
-		say(scan->rc, "log: %s: LOST: everything from block %" PRIu64 " at byte %zu", f->name, first, at);
-	return true;
-}
-
-static void read_blocks(struct scan *scan, struct log_file *info, struct segment_reader *r)
-{
-	struct bytes payload, batch;
-	uint32_t shard;
-	for (size_t at = r->at; segment_next(r, &payload); at = r->at) {
-		struct reader rest = reader_of(payload.p, (size_t)payload.len);
-		while (segment_batch(&rest, &shard, &batch))
-			read_batch(scan->rc, info, at, shard, batch);
-		if (rest.bad)
-			set_aside(scan->rc, info->name, 0, -1, "the rest of a block cannot be read");
+	rc->lost_blocks += lost == 0 ? 1 : lost;
+	rc->holes++;
+	if (lost == 0) {
+		say(rc, "log: %s: LOST: everything from block %" PRIu64 " at byte %zu", f->name, hole.sequence, hole.at);
+		return true;
 	}
+	say(rc, "log: %s: LOST: blocks %" PRIu64 " to %" PRIu64 " at byte %zu", f->name, hole.sequence, hole.sequence + lost - 1, hole.at);
+	int64_t result = mend_hole(rc->disk, file, f->name, &hole, image, lost, r->at - hole.at);
+	return result >= 0 || failed_op(scan, f->name, result);
 }
 
-static bool read_segment(struct scan *scan, const struct segment_file *f, int file, struct segment_reader *r, uint8_t *block, struct log_file *info,
-			 bool *empty)
+static bool scan_blocks_to_end(struct scan *scan, const struct segment_file *f, int file, struct segment_reader *r, uint8_t *image,
+			       struct log_file *info, bool *empty)
 {
 	bool may_be_open = f->last && f->last_start;
 	for (;;) {
-		read_blocks(scan, info, r);
+		scan_blocks(scan, info, r);
 		if (r->end == SEGMENT_SEALED)
 			return !f->last_start || make_sure(scan, f, file);
 		if (may_be_open && r->end != SEGMENT_DAMAGED)
 			break;
 		info->broken = true;
-		if (!damaged(scan, f, r))
+		if (!damaged(scan, f, file, r, image))
 			return false;
 		if (r->end != SEGMENT_GOING)
 			break;
@@ -353,7 +274,7 @@ static bool read_segment(struct scan *scan, const struct segment_file *f, int fi
 		say(scan->rc, "log: %s: cut at block %" PRIu64 ", byte %zu: a write was under way there and nobody was told that it was done", f->name,
 		    r->sequence, r->at);
 	*empty = may_be_open && r->sequence == 1 && r->end != SEGMENT_DAMAGED;
-	return *empty || (make_sure(scan, f, file) && seal(scan, f, file, r, block));
+	return *empty || (make_sure(scan, f, file) && seal(scan, f, file, r));
 }
 
 static bool id_fits(const struct recover *rc, const struct segment_file *f, const struct block_id *id)
@@ -362,64 +283,73 @@ static bool id_fits(const struct recover *rc, const struct segment_file *f, cons
 	       id->number == f->id.number;
 }
 
-static struct log_file *scan_file(struct scan *scan, const struct segment_file *f, const struct segment_reader *r)
+/* A segment that says nothing about itself. */
+static bool bad_head(struct scan *scan, const struct segment_file *f)
+{
+	struct recover *rc = scan->rc;
+	if (!rc->skip_damaged)
+		return fail(scan, "log: %s: its first block is not good or belongs to another log; log.recover=skip.damaged starts without it", f->name);
+	say(rc, "log: %s: LOST: its first block is not good or belongs to another log", f->name);
+	rc->lost_blocks++;
+	rc->holes++;
+	struct block_id id = {.shards = rc->shards, .start = f->id.start, .worker = f->id.worker, .number = f->id.number};
+	memcpy(id.log, rc->log, sizeof(id.log));
+	int64_t result = mend_segment(rc->disk, &id, true);
+	return result >= 0 || failed_op(scan, f->name, result);
+}
+
+/* Its entry in the index of the log. NULL: no memory. */
+static struct log_file *scan_file(const struct scan *scan, const struct segment_file *f, const struct segment_reader *r)
 {
 	struct log_file *info = file_new(scan->rc->shards);
 	struct block_place place = {f->id.start, f->id.worker, f->id.number};
-	if (info == NULL) {
-		fail(scan->err, scan->err_len, "log: no memory");
+	if (info == NULL)
 		return NULL;
-	}
 	memcpy(info->name, f->name, sizeof(info->name));
 	info->cover = (struct block_cover){place, place};
 	info->salt = r->salt;
 	return info;
 }
 
-/* Consumes `info`, which may be NULL. */
-static bool scan_keep(struct scan *scan, const struct segment_file *f, struct log_file *info, uint64_t end, uint64_t bytes)
+/* Consumes `info`. */
+static bool scan_index(struct scan *scan, const struct segment_file *f, struct log_file *info, uint64_t end, uint64_t bytes)
 {
-	if (info == NULL || f->empty) {
-		file_free(info);
-		return true;
-	}
 	info->end = end;
 	info->bytes = bytes;
-	if (files_add(&scan->rc->files, info))
+	if (!f->empty && files_add(&scan->rc->files, info))
 		return true;
 	file_free(info);
-	return fail(scan->err, scan->err_len, "log: no memory");
+	return f->empty || fail(scan, "log: no memory");
 }
 
-static bool scan_segment(struct scan *scan, struct segment_file *f, uint8_t *block)
+/* A segment with a good HEAD. */
+static bool scan_good(struct scan *scan, struct segment_file *f, const struct file_read *read, struct segment_reader *r)
 {
 	struct recover *rc = scan->rc;
-	struct segment_reader r = {.at = 0};
-	uint8_t *p;
-	size_t len;
-	int file;
-	int64_t result = read_file(rc->disk, f->name, &file, &p, &len);
-	if (result < 0)
-		return failed_op(scan->err, scan->err_len, f->name, result);
-	bool good = segment_open(&r, p, len) && id_fits(rc, f, &r.id), ok = false;
-	struct log_file *info = good ? scan_file(scan, f, &r) : NULL;
-	if (good) {
-		ok = info != NULL && read_segment(scan, f, file, &r, block, info, &f->empty);
-	} else if (rc->skip_damaged) {
-		say(rc, "log: %s: LOST: its first block is not good or belongs to another log", f->name);
-		rc->lost_blocks++;
-		ok = true;
-	} else {
-		fail(scan->err, scan->err_len,
-		     "log: %s: its first block is not good or belongs to another log; log.recover=skip.damaged starts without it", f->name);
-	}
-	if (ok && good && !f->empty && r.end != SEGMENT_DAMAGED)
-		trim(scan, file, &r, &len);
-	free(p);
-	do_close(rc->disk, file);
+	size_t len = read->len;
+	struct log_file *info = scan_file(scan, f, r);
+	if (info == NULL)
+		return fail(scan, "log: no memory");
+	bool ok = scan_blocks_to_end(scan, f, read->file, r, read->p, info, &f->empty);
+	if (ok && !f->empty && r->end != SEGMENT_DAMAGED)
+		trim(scan, read->file, r, &len);
 	rc->bytes += f->empty ? 0 : len;
 	rc->segments += !f->empty;
-	return scan_keep(scan, f, info, r.at, len) && ok;
+	return scan_index(scan, f, info, r->at, len) && ok;
+}
+
+/* Consumes the image. */
+static bool scan_segment(struct scan *scan, struct segment_file *f, struct file_read *read)
+{
+	struct recover *rc = scan->rc;
+	struct segment_reader r;
+	bool good = segment_open(&r, read->p, read->len) && id_fits(rc, f, &r.id);
+	bool kept = good && backlog_keep(&rc->backlog, read->p, read->len, f->name);
+	bool ok = !good ? bad_head(scan, f) : kept ? scan_good(scan, f, read, &r) : fail(scan, "log: no memory");
+	if (!kept)
+		free(read->p);
+	file_close(rc->disk, read->file);
+	return ok;
 }
 
 /* From the last one: a cut on the way must not look as if one were missing in between. */
@@ -427,10 +357,9 @@ static bool scan_remove_empty(struct scan *scan)
 {
 	for (size_t i = scan->len; i-- > 0;) {
 		const struct segment_file *f = &scan->files[i];
-		struct disk_op gone = op_named(DISK_REMOVE, f->name);
-		int64_t result = f->empty ? disk_do(scan->rc->disk, &gone) : 0;
+		int64_t result = f->empty ? file_remove(scan->rc->disk, f->name) : 0;
 		if (result < 0)
-			return failed_op(scan->err, scan->err_len, f->name, result);
+			return failed_op(scan, f->name, result);
 	}
 	return true;
 }
@@ -440,14 +369,11 @@ static bool scan_unused(struct scan *scan, const struct segment_file *f)
 {
 	struct segment_reader r;
 	struct bytes payload;
-	uint8_t *p;
-	size_t len;
-	int file;
-	if (read_file(scan->rc->disk, f->name, &file, &p, &len) < 0)
+	struct file_read read;
+	if (file_read(scan->rc->disk, f->name, &read) < 0)
 		return false;
-	bool unused = segment_open(&r, p, len) && !segment_next(&r, &payload) && (r.end == SEGMENT_CLEAN);
-	free(p);
-	do_close(scan->rc->disk, file);
+	bool unused = segment_open(&r, read.p, read.len) && !segment_next(&r, &payload) && r.end == SEGMENT_CLEAN;
+	file_read_drop(scan->rc->disk, &read);
 	return unused;
 }
 
@@ -465,28 +391,74 @@ static void scan_mark(struct scan *scan)
 static bool scan_gap(struct scan *scan, size_t i)
 {
 	const struct segment_file *f = &scan->files[i], *before = i > 0 ? f - 1 : NULL;
+	struct recover *rc = scan->rc;
 	if (before == NULL || before->id.start != f->id.start || before->id.worker != f->id.worker || before->id.number + 1 == f->id.number)
 		return true;
-	if (!scan->rc->skip_damaged)
-		return fail(scan->err, scan->err_len, "log: between %s and %s a segment is missing; log.recover=skip.damaged starts without it",
-			    before->name, f->name);
-	scan->rc->lost_blocks++;
-	say(scan->rc, "log: LOST: what stood between %s and %s", before->name, f->name);
+	if (!rc->skip_damaged)
+		return fail(scan, "log: between %s and %s a segment is missing; log.recover=skip.damaged starts without it", before->name, f->name);
+	rc->lost_blocks++;
+	rc->holes++;
+	say(rc, "log: LOST: what stood between %s and %s", before->name, f->name);
+	struct block_id id = {.shards = rc->shards, .start = f->id.start, .worker = f->id.worker, .number = before->id.number};
+	memcpy(id.log, rc->log, sizeof(id.log));
+	for (int n = 0; n < MISSING_MAX && ++id.number < f->id.number; n++) {
+		int64_t result = mend_segment(rc->disk, &id, false);
+		if (result < 0)
+			return failed_op(scan, f->name, result);
+	}
 	return true;
 }
 
-bool recover_run(struct recover *rc, char *err, size_t err_len)
+static void scan_drain(struct recover *rc)
 {
-	struct scan scan = {rc, NULL, 0, err, err_len};
+	if (rc->keep_bytes == 0 || rc->backlog.bytes <= rc->keep_bytes)
+		return;
+	rc->drain(rc->arg);
+	backlog_clear(&rc->backlog);
+}
+
+static bool scan_segments(struct scan *scan)
+{
+	struct disk *disk = scan->rc->disk;
+	struct file_read now, ahead;
+	int64_t result = scan->len == 0 ? 0 : file_read_begin(disk, scan->files[0].name, &ahead);
+	for (size_t i = 0; i < scan->len; i++) {
+		struct segment_file *f = &scan->files[i];
+		if (result >= 0)
+			result = file_read_end(disk, &ahead);
+		if (result < 0)
+			return failed_op(scan, f->name, result);
+		now = ahead;
+		if (i + 1 < scan->len)
+			result = file_read_begin(disk, scan->files[i + 1].name, &ahead);
+		bool ok = scan_gap(scan, i);
+		if (ok)
+			ok = scan_segment(scan, f, &now);
+		else
+			file_read_drop(disk, &now);
+		if (ok && atomic_load_explicit(&scan->rc->stop, memory_order_relaxed))
+			ok = fail(scan, "log: stopped while it was read");
+		if (!ok) {
+			if (i + 1 < scan->len && result >= 0 && file_read_end(disk, &ahead) >= 0)
+				file_read_drop(disk, &ahead);
+			return false;
+		}
+		scan_drain(scan->rc);
+	}
+	return true;
+}
+
+bool recover_scan(struct recover *rc, char *err, size_t err_len)
+{
+	struct scan scan = {.rc = rc, .err = err, .err_len = err_len};
 	void *block;
 	if (posix_memalign(&block, FORMAT_ALIGN, FORMAT_ALIGN) != 0)
-		return fail(err, err_len, "log: no memory");
+		return fail(&scan, "log: no memory");
+	scan.block = block;
 	bool ok = scan_list(&scan);
 	if (ok && scan.len > 0)
 		scan_mark(&scan);
-	for (size_t i = 0; ok && i < scan.len; i++)
-		ok = scan_gap(&scan, i) && scan_segment(&scan, &scan.files[i], block);
-	ok = ok && scan_remove_empty(&scan);
+	ok = ok && scan_segments(&scan) && scan_remove_empty(&scan);
 	rc->start = scan.len == 0 ? 1 : scan.files[scan.len - 1].id.start + 1;
 	free(scan.files);
 	free(block);

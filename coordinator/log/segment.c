@@ -54,13 +54,33 @@ static enum segment_end segment_judge(const struct segment_reader *r)
 	return !more && segment_blank(r) ? SEGMENT_CLEAN : SEGMENT_TORN;
 }
 
+/* How many blocks a LOST block stands for; 0: it is no good one. */
+static uint64_t segment_lost(const struct segment_reader *r, const struct block *b)
+{
+	struct reader payload = reader_of(r->p + r->at + BLOCK_HEAD, b->length);
+	uint64_t n = reader_u64(&payload);
+	return payload.bad || n > UINT64_MAX - r->sequence ? 0 : n;
+}
+
+/* The next block that is no LOST one. */
+static bool segment_open_next(struct segment_reader *r, struct block *b)
+{
+	while (r->at < r->len && block_open(b, r->p + r->at, r->len - r->at) && b->salt == r->salt && b->sequence == r->sequence) {
+		uint64_t lost = b->type == BLOCK_LOST ? segment_lost(r, b) : 0;
+		if (lost == 0)
+			return b->type == BLOCK_BATCHES || b->type == BLOCK_END;
+		r->at += block_bytes(b->length);
+		r->sequence += lost;
+	}
+	return false;
+}
+
 bool segment_next(struct segment_reader *r, struct bytes *payload)
 {
 	struct block b;
 	if (r->end != SEGMENT_GOING)
 		return false;
-	bool good = r->at < r->len && block_open(&b, r->p + r->at, r->len - r->at) && b.salt == r->salt && b.sequence == r->sequence;
-	if (!good || (b.type != BLOCK_BATCHES && b.type != BLOCK_END)) {
+	if (!segment_open_next(r, &b)) {
 		r->end = segment_judge(r);
 		return false;
 	}

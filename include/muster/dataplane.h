@@ -76,6 +76,9 @@ struct stats *dataplane_stats(struct dataplane *dp, unsigned int w);
 /* The mailbox of the service of worker `w`; NULL when there is only one worker. */
 struct mailbox *dataplane_mailbox(struct dataplane *dp, unsigned int w);
 
+/* An eventfd: writing to it ends a sleep of worker `w`, from any thread. It belongs to the dataplane. */
+int dataplane_wake_fd(const struct dataplane *dp, unsigned int w);
+
 /* One line about the port: driver, MAC, queues, how frames find their worker, which offloads are used and which are done in software. */
 void dataplane_describe(const struct dataplane *dp, char *out, size_t out_len);
 

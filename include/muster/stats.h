@@ -27,6 +27,14 @@ static const struct stats_row stats_rows[] __attribute__((unused)) = {
 #undef STAT
 };
 
+/* Adds every counter of `more`; maxima too, so both must have counted different things. */
+static inline void stats_add(struct stats *s, const struct stats *more)
+{
+#define STAT(name, help) s->name += more->name;
+#include "muster/stats.def"
+#undef STAT
+}
+
 static inline uint64_t stats_value(const struct stats *s, const struct stats_row *row)
 {
 	return *(const uint64_t *)((const char *)s + row->offset);

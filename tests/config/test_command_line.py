@@ -83,7 +83,10 @@ class Print(Case):
     def test_the_example_in_deploy_is_the_programs_own(self):
         with open(f"{TOP}/deploy/muster.conf") as text:
             example = text.read()
-        self.assertEqual(example, muster("config", "--example").stdout.replace("#topics.file =\n", "topics.file = topics.conf\n"))
+        own = muster("config", "--example").stdout
+        for name, value in (("topics.file", "topics.conf"), ("log.dir", "/var/lib/muster")):
+            own = own.replace(f"#{name} =\n", f"{name} = {value}\n")
+        self.assertEqual(example, own)
 
 
 class Check(Case):

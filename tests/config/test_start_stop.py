@@ -93,7 +93,7 @@ class StartAndStop(Case):
         self.assertRegex(server.seen, r"(?m)^muster: port: net_tap,")
         self.assertIn("muster: node 7 of cluster abc\n", server.seen)
         self.assertIn("muster: topics: NONE", server.seen)
-        self.assertIn("muster: log: MEMORY ONLY, nothing survives a restart\n", server.seen)
+        self.assertIn("muster: log: MEMORY ONLY, nothing survives a restart (log.dir names no folder)\n", server.seen)
         self.assertNotIn("FAULT INJECTION", server.seen)
 
     def test_advertised_host_and_faults(self):

@@ -86,7 +86,7 @@ bool life_start(struct life *l)
 		return false;
 	bool ok = recover_run(&rc, l->err, sizeof(l->err));
 	l->lost_blocks = rc.lost_blocks;
-	l->set_aside = rc.set_aside;
+	l->set_aside = recover_set_aside(&rc);
 	l->start = rc.start;
 	l->recovered_bytes = rc.bytes;
 	for (unsigned int i = 0; i < LIFE_SHARDS; i++) {
@@ -167,12 +167,15 @@ void life_stop(struct life *l)
 
 bool life_check(struct life *l)
 {
-	/* per shard in order is what counts; within one log it is the order of all appends */
+	/* records come shard by shard, each in its order; together they are the first that were appended, for there is one log */
 	bool ok = !l->bad && l->found_records == 0 && l->found_len >= l->acked && l->found_len <= l->len;
 	int64_t next[LIFE_SHARDS] = {0};
+	unsigned int before[LIFE_SHARDS] = {0};
 	for (unsigned int i = 0; ok && i < l->found_len; i++) {
-		ok = l->found[i] == i;
-		next[l->batches[i].shard] += l->batches[i].records;
+		const struct life_batch *b = &l->batches[l->found[i]];
+		ok = l->found[i] < l->found_len && (next[b->shard] == 0 || l->found[i] > before[b->shard]);
+		before[b->shard] = l->found[i];
+		next[b->shard] += b->records;
 	}
 	for (unsigned int i = 0; ok && i < LIFE_SHARDS; i++)
 		ok = next[i] == l->next_offset[i];

@@ -317,6 +317,14 @@ uint8_t *sim_disk_bytes(struct sim_disk *d, const char *name, size_t *len)
 	return d->files[n->file].now;
 }
 
+void sim_disk_flip(struct sim_disk *d, const char *name, size_t at, uint8_t bits)
+{
+	struct sim_name *n = name_find(d, name);
+	CHECK(n != NULL && at < d->files[n->file].len);
+	d->files[n->file].now[at] ^= bits;
+	d->files[n->file].sure[at] ^= bits;
+}
+
 const char *sim_disk_name(struct sim_disk *d, int i)
 {
 	const char *last = "", *found = NULL;

@@ -37,6 +37,8 @@ uint64_t sim_random(uint64_t *state);
 
 /* The bytes of a file, to look at or to damage; NULL: there is none. */
 uint8_t *sim_disk_bytes(struct sim_disk *d, const char *name, size_t *len);
+/* The medium itself goes bad: what reads see and what a cut leaves. */
+void sim_disk_flip(struct sim_disk *d, const char *name, size_t at, uint8_t bits);
 /* The name of the i-th file in order of names, NULL behind the last. */
 const char *sim_disk_name(struct sim_disk *d, int i);
 

@@ -33,9 +33,27 @@ static struct life *written(uint64_t seed, unsigned int batches)
 /* What was found is in order and from the ledger, but need not be all. */
 static void check_part(const struct life *l)
 {
+	unsigned int before[LIFE_SHARDS] = {0};
 	cr_assert(!l->bad);
-	for (unsigned int i = 1; i < l->found_len; i++)
-		cr_assert_lt(l->found[i - 1], l->found[i]);
+	for (unsigned int i = 0; i < l->found_len; i++) { /* shard by shard */
+		unsigned int shard = l->batches[l->found[i]].shard;
+		cr_assert(l->found[i] >= before[shard]);
+		before[shard] = l->found[i] + 1;
+	}
+}
+
+/* What was skipped once is neither refused nor said again, whatever happens to the power. */
+static void check_mended(struct life *l, unsigned int found)
+{
+	l->skip_damaged = false;
+	for (int i = 0; i < 2; i++) {
+		life_cut(l, false);
+		cr_assert(life_start(l), "%s", l->err);
+		check_part(l);
+		cr_assert_eq(l->found_len, found);
+		cr_assert_eq(l->lost_blocks, 0);
+		cr_assert_str_empty(l->said);
+	}
 }
 
 Test(recover, flipped_bit_in_the_middle_is_refused_then_skipped)
@@ -55,6 +73,47 @@ Test(recover, flipped_bit_in_the_middle_is_refused_then_skipped)
 		cr_assert_eq(l->found_len, 19);
 		cr_assert_eq(l->lost_blocks, 1);
 		cr_assert(strstr(l->said, "LOST: blocks 3 to 3") != NULL, "%s", l->said);
+		cr_assert(strstr(l->said, "LOST: shard 2, offsets 0 to 1\n") != NULL, "%s", l->said);
+		check_mended(l, 19);
+		life_free(l);
+	}
+}
+
+/* Several blocks in a row, and their bytes are kept. */
+Test(recover, a_long_hole)
+{
+	struct life *l = written(30, 20);
+	size_t len;
+	uint8_t *p = sim_disk_bytes(l->disk, FIRST, &len), was[3 * FORMAT_ALIGN];
+	cr_assert_gt(len, 6 * FORMAT_ALIGN);
+	for (int i = 2; i < 5; i++)
+		p[i * FORMAT_ALIGN + 10] ^= 1;
+	memcpy(was, p + 2 * FORMAT_ALIGN, sizeof(was));
+	l->skip_damaged = true;
+	cr_assert(life_start(l), "%s", l->err);
+	cr_assert_eq(l->found_len, 17);
+	cr_assert_eq(l->lost_blocks, 3);
+	cr_assert(strstr(l->said, "LOST: blocks 2 to 4 at byte 8192") != NULL, "%s", l->said);
+	p = sim_disk_bytes(l->disk, FIRST "-2000.damaged", &len);
+	cr_assert(p != NULL && len == sizeof(was) && memcmp(p, was, sizeof(was)) == 0);
+	check_mended(l, 17);
+	life_free(l);
+}
+
+/* The power goes at every operation of a start that mends: the next one that is told to skip ends up at the same. */
+Test(recover, mending_is_cut)
+{
+	for (uint64_t at = 1; at < 40; at++) {
+		struct life *l = written(at, 20);
+		sim_disk_flip(l->disk, FIRST, 3 * FORMAT_ALIGN + 100, 1);
+		l->skip_damaged = true;
+		l->disk->cut_at = l->disk->ops + at;
+		life_start(l);
+		life_cut(l, false);
+		cr_assert(life_start(l), "%s", l->err);
+		check_part(l);
+		cr_assert_eq(l->found_len, 19);
+		check_mended(l, 19);
 		life_free(l);
 	}
 }
@@ -71,6 +130,7 @@ Test(recover, damage_in_the_tail_is_no_torn_write)
 	cr_assert(life_start(l), "%s", l->err);
 	check_part(l);
 	cr_assert_eq(l->found_len, 4);
+	check_mended(l, 4);
 	life_free(l);
 }
 
@@ -113,6 +173,7 @@ Test(recover, missing_segment)
 	cr_assert(life_start(l), "%s", l->err);
 	check_part(l);
 	cr_assert_gt(l->lost_blocks, 0);
+	check_mended(l, l->found_len);
 	life_free(l);
 }
 
@@ -127,6 +188,9 @@ Test(recover, damaged_head)
 	cr_assert(life_start(l), "%s", l->err);
 	check_part(l);
 	cr_assert_gt(l->found_len, 0);
+	size_t aside;
+	cr_assert(sim_disk_bytes(l->disk, FIRST ".damaged", &aside) != NULL && aside == len, "what it was is kept");
+	check_mended(l, l->found_len);
 	life_free(l);
 }
 
@@ -198,7 +262,7 @@ Test(recover, unreadable_record_is_set_aside)
 	cr_assert(recover_init(&rc, (const uint8_t *)"0123456789abcdef", l->err, sizeof(l->err)));
 	cr_assert(recover_run(&rc, l->err, sizeof(l->err)), "%s", l->err);
 	cr_assert_eq(b.records, 10);
-	cr_assert_eq(rc.set_aside, 1);
+	cr_assert_eq(recover_set_aside(&rc), 1);
 	cr_assert(strstr(b.line, FIRST ": shard 0, offset 1: a record cannot be read; set aside") != NULL, "%s", b.line);
 	recover_fini(&rc);
 	life_free(l);
@@ -239,7 +303,7 @@ static void real_folder(enum log_flush flush, bool uring)
 	char path[128], err[300];
 	cr_assert(mkdtemp(f.name) != NULL);
 	snprintf(path, sizeof(path), "%s/log", f.name);
-	f.cfg = (struct store_config){.folder = path, .flush = flush, .shards = 8, .segment_bytes = 1 << 20, .total_bytes = 1 << 30,
+	f.cfg = (struct store_config){.folder = path, .flush = flush, .workers = 1, .shards = 8, .segment_bytes = 1 << 20, .total_bytes = 1 << 30,
 				      .uring = uring, .say = quiet};
 	unsigned int total = 0;
 	for (int life = 0; life < 3; life++) {
@@ -254,18 +318,18 @@ static void real_folder(enum log_flush flush, bool uring)
 		for (int i = 0; i < 500; i++) { /* more than two segments */
 			int16_t error = 0;
 			uint64_t got;
-			while ((got = log_append(store_log(s), 3, &e, 1, &error, now)) == 0) { /* the next segment is being made */
+			while ((got = log_append(store_log(s, 0), 3, &e, 1, &error, now)) == 0) { /* the next segment is being made */
 				cr_assert_eq(error, 56);
-				log_poll(store_log(s), now);
+				log_poll(store_log(s, 0), now);
 				now.us += 1000;
 				usleep(100);
 			}
 			position = got;
 			total++;
-			log_poll(store_log(s), now);
+			log_poll(store_log(s, 0), now);
 		}
-		while (log_durable(store_log(s)) < position)
-			log_poll(store_log(s), now);
+		while (log_durable(store_log(s, 0)) < position)
+			log_poll(store_log(s, 0), now);
 		store_free(s);
 	}
 	store_free(folder_open(&f));
@@ -284,4 +348,104 @@ Test(recover, real_folder_written)
 {
 	real_folder(LOG_FLUSH_WRITTEN, false);
 	real_folder(LOG_FLUSH_WRITTEN, true);
+}
+
+/* Values count up in each shard. */
+struct sequence {
+	uint32_t next[8];
+	bool bad;
+};
+
+static bool in_sequence(void *arg, unsigned int shard, const struct log_entry *e)
+{
+	struct sequence *q = arg;
+	uint32_t v;
+	memcpy(&v, e->value.p, sizeof(v));
+	q->bad |= v != q->next[shard]++;
+	return true;
+}
+
+/* ---- quarantine ---- */
+
+static bool refuse_some(void *arg, unsigned int shard, const struct log_entry *e)
+{
+	return e->value.p[0] % 3 != 0;
+}
+
+static void last_line(void *arg, const char *line)
+{
+	snprintf(arg, 300, "%s", line);
+}
+
+/* What is set aside stands in a file of its shard, as Kafka's batches with the offsets that it had. */
+Test(recover, quarantine)
+{
+	char folder[] = "/tmp/muster-test-log-XXXXXX", path[128], err[300], line[300] = "";
+	cr_assert(mkdtemp(folder) != NULL);
+	struct store_config cfg = {.folder = folder, .workers = 1, .shards = 8, .segment_bytes = 1 << 20, .total_bytes = 1 << 30, .say = last_line, .say_arg = line};
+	struct store *s = store_new(&cfg, err, sizeof(err));
+	cr_assert(s != NULL && store_load(s, count, &(struct folder){.records = 0}, err, sizeof(err)), "%s", err);
+	uint64_t position = 0;
+	for (unsigned int i = 0; i < 10; i++) {
+		uint8_t value[20] = {(uint8_t)i};
+		struct log_entry e[2] = {{BYTES_LITERAL("key"), bytes_of(value, sizeof(value))}, {BYTES_LITERAL("more"), BYTES_LITERAL("\1")}};
+		int16_t error;
+		position = log_append(store_log(s, 0), 5, e, 2, &error, (struct now){1, 1234});
+		cr_assert_gt(position, 0);
+	}
+	store_free(s);
+	s = store_new(&cfg, err, sizeof(err));
+	cr_assert(s != NULL && store_load(s, refuse_some, NULL, err, sizeof(err)), "%s", err);
+	cr_assert_str_eq(line, "log: kept in quarantine-5.log");
+	store_describe_load(s, line, sizeof(line));
+	cr_assert(strstr(line, "20 records read from 1 segments, 4 set aside") != NULL, "%s", line);
+	store_free(s);
+	snprintf(path, sizeof(path), "%s/quarantine-5.log", folder);
+	uint8_t bytes[1000];
+	FILE *f = fopen(path, "r");
+	size_t len = fread(bytes, 1, sizeof(bytes), f), at = 0;
+	fclose(f);
+	for (unsigned int i = 0; i < 10; i += 3) {
+		struct batch b;
+		struct batch_record record;
+		cr_assert(at < len && batch_open(&b, bytes_of(bytes + at, batch_bytes(bytes + at))));
+		cr_assert(batch_next(&b, &record) && b.records == 0);
+		cr_assert_eq(record.offset, 2 * i);
+		cr_assert_eq(record.timestamp_ms, 1234);
+		cr_assert(bytes_equal(record.entry.key, BYTES_LITERAL("key")) && record.entry.value.p[0] == i);
+		at += batch_bytes(bytes + at);
+	}
+	cr_assert_eq(at, len);
+	snprintf(err, sizeof(err), "rm -r %s", folder);
+	cr_assert_eq(system(err), 0);
+}
+
+/* Logs of several workers, and then another number of them: every shard gets its records in order, wherever they stand. */
+Test(recover, the_number_of_workers_changes)
+{
+	char folder[] = "/tmp/muster-test-log-XXXXXX", err[300];
+	static const unsigned int workers[] = {3, 1, 2, 5, 1};
+	cr_assert(mkdtemp(folder) != NULL);
+	uint32_t total = 0;
+	for (unsigned int life = 0; life < ARRAY_LEN(workers); life++) {
+		struct store_config cfg = {.folder = folder, .workers = workers[life], .shards = 8, .segment_bytes = 1 << 20, .total_bytes = 1 << 30, .say = quiet};
+		struct sequence q = {.bad = false};
+		struct store *s = store_new(&cfg, err, sizeof(err));
+		cr_assert(s != NULL && store_load(s, in_sequence, &q, err, sizeof(err)), "%s", err);
+		cr_assert(!q.bad);
+		for (unsigned int shard = 0; shard < 8; shard++)
+			cr_assert_eq(q.next[shard], total, "life %u, shard %u: %u", life, shard, q.next[shard]);
+		for (unsigned int i = 0; i < 100; i++, total++) {
+			for (unsigned int shard = 0; shard < 8; shard++) {
+				struct log_entry e = {BYTES_LITERAL("key"), bytes_of(&total, sizeof(total))};
+				struct log *log = store_log(s, (shard + life) % workers[life]);
+				int16_t error;
+				cr_assert_gt(log_append(log, shard, &e, 1, &error, (struct now){1, 1}), 0);
+				log_poll(log, (struct now){1, 1});
+			}
+		}
+		store_free(s);
+	}
+	snprintf(err, sizeof(err), "rm -r %s", folder);
+	cr_assert_eq(system(err), 0);
 }

@@ -221,6 +221,24 @@ bool shard_replay(struct shard *shard, const struct log_entry *entry, struct now
 	return true;
 }
 
+bool shard_writes(const struct shard *shard)
+{
+	return false;
+}
+
+void shard_load_begin(struct shard *shard, struct stats *own)
+{
+}
+
+void shard_load_end(struct shard *shard)
+{
+}
+
+bool shard_is_loading(const struct shard *shard)
+{
+	return false;
+}
+
 void shard_loaded(struct shard *shard, struct now now)
 {
 }

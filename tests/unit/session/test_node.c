@@ -357,3 +357,95 @@ Test(node, random_frames_disturb_nobody)
 	conn_free(c);
 	rig_free(rig);
 }
+
+/* ---- loading ---- */
+
+struct fill {
+	unsigned int ready; /* shards below this number are */
+	struct stats *own;
+};
+
+static bool fill_ready(void *arg, unsigned int shard)
+{
+	const struct fill *f = arg;
+	return shard < f->ready;
+}
+
+static int16_t fetch_error(struct conn *c, int16_t version, int16_t *partition_error)
+{
+	int32_t partition = 0;
+	struct offset_fetch_request_topic old = {BYTES_LITERAL("alpha"), &partition, 1};
+	struct offset_fetch_request_topics topic = {BYTES_LITERAL("alpha"), image_topic(c->rig->image, BYTES_LITERAL("alpha"))->id, &partition, 1};
+	struct offset_fetch_request_group group = {BYTES_LITERAL("g"), BYTES_NULL, -1, &topic, 1};
+	struct offset_fetch_request in;
+	struct offset_fetch_response out;
+	offset_fetch_request_init(&in);
+	in.group_id = BYTES_LITERAL("g");
+	in.topics = &old;
+	in.topics_len = 1;
+	in.groups = &group;
+	in.groups_len = 1;
+	conn_send(c, api_key_offset_fetch, version, 9, &in);
+	conn_read(c, api_key_offset_fetch, version, 9, &out);
+	if (version >= 8) {
+		*partition_error = out.groups[0].topics_len > 0 ? out.groups[0].topics[0].partitions[0].error_code : 0;
+		return out.groups[0].error_code;
+	}
+	*partition_error = out.topics_len > 0 ? out.topics[0].partitions[0].error_code : 0;
+	return out.error_code;
+}
+
+static int16_t list_error(struct conn *c)
+{
+	struct list_groups_request in = {NULL, 0, NULL, 0};
+	struct list_groups_response out;
+	conn_send(c, api_key_list_groups, 4, 10, &in);
+	conn_read(c, api_key_list_groups, 4, 10, &out);
+	return out.error_code;
+}
+
+static int16_t describe_error(struct conn *c)
+{
+	struct bytes name = BYTES_LITERAL("g");
+	struct describe_groups_request in = {&name, 1, false};
+	struct describe_groups_response out;
+	conn_send(c, api_key_describe_groups, 5, 11, &in);
+	conn_read(c, api_key_describe_groups, 5, 11, &out);
+	return out.groups[0].error_code;
+}
+
+/* Connections are served from the start; a shard from the round on in which its loader is through with it. */
+Test(node, serves_while_it_loads)
+{
+	struct rig *rig = rig_new(50, 1, 16);
+	unsigned int own = image_shard_of(rig->image, BYTES_LITERAL("g"));
+	struct fill f = {0, aligned_alloc(MUSTER_CACHE_LINE, 50 * sizeof(struct stats))};
+	int16_t partition;
+	memset(f.own, 0, 50 * sizeof(struct stats));
+	node_load(rig->node, f.own, fill_ready, &f);
+	struct conn *c = rig_open(rig);
+	struct live claimed = {BYTES_LITERAL("m"), 5};
+	for (unsigned int i = 0; i <= own; i++) {
+		f.ready = i;
+		rig_round(rig);
+		cr_expect_eq(beat(c, &claimed), 0);
+		for (int16_t version = 1; version <= 10; version++) {
+			cr_expect_eq(fetch_error(c, version, &partition), version < 2 ? 0 : ERROR_COORDINATOR_LOAD_IN_PROGRESS, "%d", version);
+			cr_expect_eq(partition, version < 2 ? ERROR_COORDINATOR_LOAD_IN_PROGRESS : 0);
+		}
+		cr_expect_eq(list_error(c), ERROR_COORDINATOR_LOAD_IN_PROGRESS);
+		cr_expect_eq(describe_error(c), ERROR_COORDINATOR_LOAD_IN_PROGRESS);
+		cr_expect_eq(join(c, 2, BYTES_EMPTY).error_code, ERROR_COORDINATOR_LOAD_IN_PROGRESS);
+	}
+	f.ready = own + 1;
+	rig_round(rig);
+	cr_expect_eq(fetch_error(c, 9, &partition), 0);
+	cr_expect_eq(list_error(c), own + 1 == 50 ? 0 : ERROR_COORDINATOR_LOAD_IN_PROGRESS, "a part of the list would look whole");
+	form_group(c);
+	f.ready = 50;
+	rig_round(rig);
+	cr_expect_eq(list_error(c), 0);
+	conn_free(c);
+	rig_free(rig);
+	free(f.own);
+}
