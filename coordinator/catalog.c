@@ -105,6 +105,10 @@ static bool add_line(struct image *img, const struct bytes *words, unsigned int 
 			 IMAGE_PARTITIONS_MAX);
 		return false;
 	}
+	if (bytes_equal(name, BYTES_LITERAL(IMAGE_LOG_TOPIC))) {
+		snprintf(why, why_len, "\"%s\" is the server's own topic: it is there without being named", IMAGE_LOG_TOPIC);
+		return false;
+	}
 	if (!image_add_topic(img, name, count)) {
 		snprintf(why, why_len, "topic \"%s\" stands twice, or memory is short", shown(name, word));
 		return false;

@@ -10,6 +10,7 @@
 #include "coordinator/wire/types.h"
 
 #define IMAGE_PARTITIONS_MAX 100000
+#define IMAGE_LOG_TOPIC "__consumer_offsets" /* a partition for each shard */
 
 struct image_node {
 	int32_t id;

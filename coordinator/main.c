@@ -239,6 +239,7 @@ static struct image *image_build(const struct program *pr, char *err, size_t err
 	bool ok = image != NULL;
 	for (int32_t w = 0; ok && w < cfg->workers; w++)
 		ok = image_add_node(image, (int32_t)cfg->node_id + w, bytes_str(pr->host), (int32_t)cfg->port + w);
+	ok = ok && image_add_topic(image, BYTES_LITERAL(IMAGE_LOG_TOPIC), (int32_t)cfg->offsets_topic_num_partitions);
 	if (!ok)
 		snprintf(err, err_len, "no memory for the metadata image");
 	if (ok && cfg->topics_file[0] != '\0')
@@ -331,9 +332,9 @@ static void banner(struct program *pr, struct dataplane *dp)
 {
 	char port[256];
 	const struct image_topic *topics;
-	unsigned int n = image_topics(pr->image, &topics);
-	int64_t partitions = 0;
-	for (unsigned int i = 0; i < n; i++)
+	unsigned int n = image_topics(pr->image, &topics) - 1; /* without the log's own */
+	int64_t partitions = -pr->cfg.offsets_topic_num_partitions;
+	for (unsigned int i = 0; i < n + 1; i++)
 		partitions += topics[i].partitions;
 	dataplane_describe(dp, port, sizeof(port));
 	printf("muster: version %s\n", MUSTER_VERSION);
@@ -440,7 +441,7 @@ static int check(const struct program *pr)
 	}
 	const struct image_topic *topics;
 	printf("muster: settings are good; %u topics; %" PRIu64 " MiB of memory needed, %" PRIu64 " MiB free\n",
-	       image_topics(pr->image, &topics), needed >> 20, avail >> 20);
+	       image_topics(pr->image, &topics) - 1, needed >> 20, avail >> 20);
 	return EXIT_STOPPED;
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "coordinator/api/log_job.h"
 #include "coordinator/node.h"
 #include "coordinator/session.h"
 
@@ -30,6 +31,7 @@ struct node {
 	bool (*ready)(void *arg, unsigned int shard);
 	void *ready_arg;
 	struct sessions sessions;
+	struct log_jobs jobs;
 };
 
 /* Called when a connection closed: dropping its requests may have moved any group on. */
@@ -69,6 +71,7 @@ struct node *node_new(const struct node_config *cfg, const struct image *image, 
 	node->cfg = *cfg;
 	node->image = image;
 	node->log = log;
+	log_jobs_init(&node->jobs, log);
 	if (!sessions_init(&node->sessions, node, image, cfg->max_sessions, stats, now) || !node_make_shards(node, stats, now)) {
 		node_free(node);
 		return NULL;
@@ -82,6 +85,7 @@ void node_free(struct node *node)
 		return;
 	for (unsigned int i = 0; i < node->shards_len; i++)
 		shard_free(node->shards[i]);
+	log_jobs_fini(&node->jobs);
 	sessions_fini(&node->sessions);
 	free(node->shards);
 	free(node->due);
@@ -177,6 +181,16 @@ int32_t node_id(const struct node *node)
 	return node->cfg.node_id;
 }
 
+struct log *node_log(struct node *node)
+{
+	return node->log;
+}
+
+struct log_jobs *node_log_jobs(struct node *node)
+{
+	return &node->jobs;
+}
+
 unsigned int node_settings(const struct node *node, const struct setting **out)
 {
 	*out = node->cfg.settings;
@@ -239,7 +253,8 @@ static uint64_t node_tick(void *service, struct now now)
 		node_tick_shards(node, now);
 		wish = now.us; /* they may have appended: let the log be polled again */
 	}
-	return earlier(earlier(wish, sessions_tick(&node->sessions, now)), node->next_due);
+	uint64_t jobs = log_jobs_tick(&node->jobs, now);
+	return earlier(earlier(earlier(wish, jobs), sessions_tick(&node->sessions, now)), node->next_due);
 }
 
 /* ---- the service ---- */
@@ -295,6 +310,7 @@ static bool node_stop(void *service, struct now now)
 	struct node *node = service;
 	for (unsigned int i = 0; i < node->shards_len; i++)
 		shard_stop(node->shards[i], now);
+	log_jobs_stop(&node->jobs, now);
 	node_look_at_all(node);
 	return sessions_stop(&node->sessions, now);
 }

@@ -21,6 +21,7 @@
 #include "coordinator/wire/messages.h"
 
 struct node;
+struct log_jobs;
 
 /* One call of a handler. */
 struct api_call {
@@ -86,6 +87,9 @@ struct shard *node_shard_quiet(struct node *node, struct bytes group_id);
 struct shard *node_shard_at(struct node *node, unsigned int i);
 unsigned int node_max_fetch_wait_ms(const struct node *node);
 int32_t node_id(const struct node *node);
+struct log *node_log(struct node *node);
+/* Requests that wait for what stands in the log (log_job.h). */
+struct log_jobs *node_log_jobs(struct node *node);
 /* The settings to show; returns their number. */
 unsigned int node_settings(const struct node *node, const struct setting **out);
 

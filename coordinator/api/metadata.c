@@ -6,9 +6,10 @@
  *   empty                     all                none; the nodes are told all the same
  *   some                      these, in request order, each by name or (10+) by id
  *
- * Partition p of a topic is led by node p mod the number of nodes, at epoch 0, and has no other replica.
+ * Partition p of a topic is led by node p mod the number of nodes, at epoch 0, and has no other replica. Partitions of __consumer_offsets are led by
+ * the node that owns the shard, at the epoch of its log; of another node's shard the epoch is not known (-1).
  */
-#include "coordinator/api/api.h"
+#include "coordinator/api/log_topic.h"
 
 #define LEADER_EPOCH 0
 
@@ -30,6 +31,20 @@ static bool fill_brokers(const struct api_call *call, struct metadata_response *
 	return true;
 }
 
+static void fill_leader(const struct api_call *call, const struct image_topic *topic, int32_t p, const struct image_node *leader,
+			struct metadata_response_partition *out)
+{
+	struct log_span span;
+	metadata_response_partition_init(out);
+	out->partition_index = p;
+	out->leader_id = leader->id;
+	out->leader_epoch = LEADER_EPOCH;
+	if (log_topic_is(topic))
+		out->leader_epoch = log_topic_span(call, p, -1, &span) == ERROR_NONE ? span.epoch : -1;
+	out->replica_nodes = out->isr_nodes = &leader->id;
+	out->replica_nodes_len = out->isr_nodes_len = 1;
+}
+
 static bool fill_topic(const struct api_call *call, const struct image_topic *topic, struct metadata_response_topic *out)
 {
 	const struct image_node *nodes;
@@ -39,14 +54,10 @@ static bool fill_topic(const struct api_call *call, const struct image_topic *to
 	if (partitions == NULL)
 		return false;
 	for (int32_t p = 0; p < topic->partitions; p++) {
-		const struct image_node *leader = &nodes[(unsigned int)p % n];
-		metadata_response_partition_init(&partitions[p]);
-		partitions[p].partition_index = p;
-		partitions[p].leader_id = leader->id;
-		partitions[p].leader_epoch = LEADER_EPOCH;
-		partitions[p].replica_nodes = partitions[p].isr_nodes = &leader->id;
-		partitions[p].replica_nodes_len = partitions[p].isr_nodes_len = 1;
+		const struct image_node *leader = log_topic_is(topic) ? image_shard_owner(call->image, (unsigned int)p) : &nodes[(unsigned int)p % n];
+		fill_leader(call, topic, p, leader, &partitions[p]);
 	}
+	out->is_internal = log_topic_is(topic);
 	out->name = topic->name;
 	out->topic_id = topic->id;
 	out->partitions = partitions;

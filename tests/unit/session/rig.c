@@ -218,7 +218,7 @@ static const struct setting rig_settings[] = {
 	 {(const uint8_t *)"help", 4}, SETTING_INT, SETTING_FROM_DEFAULT},
 };
 
-struct rig *rig_new(unsigned int shards, unsigned int nodes, unsigned int max_sessions)
+static struct rig *rig_make(struct log *log, unsigned int shards, unsigned int nodes, unsigned int max_sessions)
 {
 	struct rig *rig = aligned_alloc(MUSTER_CACHE_LINE, (sizeof(*rig) + 63) / 64 * 64);
 	memset(rig, 0, sizeof(*rig));
@@ -235,14 +235,25 @@ struct rig *rig_new(unsigned int shards, unsigned int nodes, unsigned int max_se
 	cr_assert(image_add_topic(rig->image, BYTES_LITERAL("gamma"), 3));
 	cr_assert(image_add_topic(rig->image, BYTES_LITERAL("alpha"), 6));
 	cr_assert(image_add_topic(rig->image, BYTES_LITERAL("beta"), 1));
+	cr_assert(log == NULL || image_add_topic(rig->image, BYTES_LITERAL(IMAGE_LOG_TOPIC), (int32_t)shards));
 	image_seal(rig->image, shards);
 	rig->log = (struct rig_log){.log.ops = &rig_log_ops, .limit = UINT64_MAX};
 	struct node_config cfg = {.node_id = 1000, .groups = &rig->settings, .max_sessions = max_sessions, .max_fetch_wait_ms = 5000,
 				  .random = {1, 2}, .settings = rig_settings, .settings_len = ARRAY_LEN(rig_settings)};
-	rig->node = node_new(&cfg, rig->image, &rig->log.log, &rig->stats, rig->now);
+	rig->node = node_new(&cfg, rig->image, log != NULL ? log : &rig->log.log, &rig->stats, rig->now);
 	cr_assert_not_null(rig->node);
 	rig->arena = arena_of(malloc(64 << 20), 64 << 20);
 	return rig;
+}
+
+struct rig *rig_new(unsigned int shards, unsigned int nodes, unsigned int max_sessions)
+{
+	return rig_make(NULL, shards, nodes, max_sessions);
+}
+
+struct rig *rig_new_over(struct log *log, unsigned int shards, unsigned int nodes, unsigned int max_sessions)
+{
+	return rig_make(log, shards, nodes, max_sessions);
 }
 
 void rig_free(struct rig *rig)

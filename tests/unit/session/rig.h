@@ -49,6 +49,8 @@ struct conn {
 
 /* Two nodes are listed, 1000 at "muster.test":19092 and, with `nodes` 2, 1001 at port 19093. Topics: "alpha" 6, "beta" 1, "gamma" 3 partitions. */
 struct rig *rig_new(unsigned int shards, unsigned int nodes, unsigned int max_sessions);
+/* The same over another log, which outlives the rig, and with the topic of the log (api/log_topic.h). */
+struct rig *rig_new_over(struct log *log, unsigned int shards, unsigned int nodes, unsigned int max_sessions);
 void rig_free(struct rig *rig);
 
 struct conn *rig_open(struct rig *rig);	     /* NULL: refused */
