@@ -1,7 +1,7 @@
 /*
  * micro_log.c - what durability costs: a lone commit through the log against the bare device, turn by turn, then commits under load.
  *
- *   micro_log [COMMITS [FOLDER]]       without FOLDER, one of its own that is gone at the end
+ *   micro_log [COMMITS [FOLDER [io_uring]]]       without FOLDER, one of its own that is gone at the end
  *
  * Figures only, nothing is judged: they are those of the disk.
  */
@@ -138,10 +138,10 @@ int main(int argc, char **argv)
 	char folder[] = "micro_log.XXXXXX", path[300], err[300];
 	const char *name = argc > 2 ? argv[2] : mkdtemp(folder);
 	struct store_config cfg = {
-		.folder = name, .flush = LOG_FLUSH_DURABLE, .workers = 1, .shards = SHARDS, .segment_bytes = 64 << 20, .total_bytes = 1ull << 34, .say = say};
+		.folder = name, .flush = LOG_FLUSH_DURABLE, .workers = 1, .shards = SHARDS, .segment_bytes = 64 << 20, .total_bytes = 1ull << 34, .uring = argc > 3, .say = say};
 	struct store *store = name == NULL || n == 0 ? NULL : store_new(&cfg, err, sizeof(err));
 	if (store == NULL || !store_load(store, nothing, NULL, err, sizeof(err))) {
-		fprintf(stderr, "micro_log: %s\n", name == NULL || n == 0 ? "usage: micro_log [COMMITS [FOLDER]]" : err);
+		fprintf(stderr, "micro_log: %s\n", name == NULL || n == 0 ? "usage: micro_log [COMMITS [FOLDER [io_uring]]]" : err);
 		return 1;
 	}
 	snprintf(path, sizeof(path), "%s/bare.new", name);

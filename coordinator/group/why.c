@@ -214,5 +214,9 @@ void shard_admin(struct shard *shard, struct admin *a, struct now now)
 		[ADMIN_WAITING] = admin_waiting,
 	};
 	CHECK(a->op < ADMIN_OP_COUNT);
+	if (shard->loading) {
+		admin_finish(a, ERROR_COORDINATOR_LOAD_IN_PROGRESS, now, "the group's shard is being loaded");
+		return;
+	}
 	ops[a->op](shard, a, now);
 }

@@ -1,20 +1,16 @@
-"""Real consumers against a log on disk: restarts that nobody notices, and kills that lose nothing. Run by deploy/with-muster --durable.
+"""Real consumers against a log on disk: restarts that nobody notices. Run by deploy/with-muster --durable.
 
-usage: durable.py unnoticed | kills N
+usage: durable.py unnoticed
 
   unnoticed   two members and their commits outlive SIGKILL and SIGTERM of the server: same generation, no rebalance, offsets there
-  kills N     four groups commit as fast as they can while the server is killed N times; a ledger of what was acknowledged is
-              compared after each start
 """
 import os
-import random
 import subprocess
 import sys
-import threading
 import time
 
 try:
-    from confluent_kafka import Consumer, KafkaException, TopicPartition
+    from confluent_kafka import Consumer, TopicPartition
 except ImportError:
     print("package python3-confluent-kafka is missing")
     sys.exit(77)
@@ -65,61 +61,9 @@ def unnoticed():
         member.close()
 
 
-class Ledger:
-    def __init__(self, group):
-        self.group, self.sent, self.acked, self.commits = group, dict.fromkeys(PARTITIONS, 0), dict.fromkeys(PARTITIONS, 0), 0
-
-    def run(self, stop):
-        client = consumer(self.group, **{"socket.timeout.ms": 2000})
-        number = 0
-        while not stop.is_set():
-            number += 1
-            parts = random.sample(PARTITIONS, random.randint(1, 4))
-            for p in parts:
-                self.sent[p] = number
-            try:
-                for tp in client.commit(offsets=[TopicPartition(TOPIC, p, number) for p in parts], asynchronous=False):
-                    if tp.error is None:
-                        self.acked[tp.partition] = number
-                self.commits += 1
-            except KafkaException:
-                pass  # not acknowledged: it may be there or not
-
-    def check(self, acked):
-        client = consumer(self.group)
-        for p, offset in committed(client).items():
-            assert acked[p] == 0 or offset >= acked[p], f"LOST: {self.group}-{p} is {offset}, {acked[p]} was acknowledged"
-            assert offset <= self.sent[p], f"INVENTED: {self.group}-{p} is {offset}, {self.sent[p]} was sent"
-        client.close()
-
-
-def kills(count):
-    stop = threading.Event()
-    ledgers = [Ledger(f"ledger-{n}") for n in range(4)]
-    threads = [threading.Thread(target=ledger.run, args=(stop,)) for ledger in ledgers]
-    for thread in threads:
-        thread.start()
-    try:
-        for _ in range(count):
-            time.sleep(random.uniform(0.2, 1.0))
-            acked = [dict(ledger.acked) for ledger in ledgers]
-            restart("kill")
-            for ledger, before in zip(ledgers, acked):
-                ledger.check(before)
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    commits = sum(ledger.commits for ledger in ledgers)
-    assert commits > 10 * count, f"only {commits} commits went through"
-    print(f"{count} kills, {commits} commits acknowledged, none lost, none invented")
-
-
 if __name__ == "__main__":
     if sys.argv[1:] == ["unnoticed"]:
         unnoticed()
-    elif len(sys.argv) == 3 and sys.argv[1] == "kills":
-        kills(int(sys.argv[2]))
     else:
         print(__doc__)
         sys.exit(2)
