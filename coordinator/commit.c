@@ -124,7 +124,7 @@ static void commit_written(struct shard *shard, struct write *w, struct now now)
 		request_answer(w->rq, &w->response, now);
 }
 
-/* The log broke: the partitions that would have been acknowledged get the error; the others have theirs. */
+/* The log broke or is late: the partitions that would have been acknowledged get the error; the others have theirs. */
 static void commit_failed(struct shard *shard, struct write *w, int16_t error, struct now now)
 {
 	struct commit c = {shard, w->rq, NULL, &w->response, error};
@@ -203,7 +203,7 @@ static int16_t commit_write(struct commit *c, struct request *rq, const struct c
 	commit_each(c, commit_put, &out, now);
 	commit_answer_fill(c, &w->response, &w->arena);
 	w->done = commit_written;
-	w->failed = commit_failed;
+	w->failed = w->late = commit_failed;
 	int16_t error = write_submit(c->shard, w, now);
 	if (error == 0)
 		write_park(w, rq);

@@ -187,6 +187,7 @@ static void group_settings_of(const struct config *cfg, struct group_settings *o
 		.group_initial_rebalance_delay_ms = (int32_t)cfg->group_initial_rebalance_delay_ms,
 		.group_max_size = (int32_t)cfg->group_max_size,
 		.offset_metadata_max_bytes = (int32_t)cfg->offset_metadata_max_bytes,
+		.offsets_commit_timeout_ms = (int32_t)cfg->offsets_commit_timeout_ms,
 		.journal_events = (int32_t)cfg->journal_events,
 		.journal_removed_members = (int32_t)cfg->journal_removed_members,
 		.journal_removed_minutes = (int32_t)cfg->journal_removed_minutes,

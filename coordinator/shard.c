@@ -79,7 +79,7 @@ void *shard_scratch(struct shard *shard, size_t size)
 
 /* ---- time and durability ---- */
 
-/* Those that wait for no write any more; all of them when the log broke (`error`), because then every write they wait for is lost. */
+/* Those that wait for no write any more, or for too long; all of them when the log broke (`error`), because then every write they wait for is lost. */
 static void shard_run_barriers(struct shard *shard, int16_t error, struct now now)
 {
 	uint64_t applied = shard->writes.first != NULL ? shard->writes.first->position - 1 : UINT64_MAX;
@@ -87,7 +87,7 @@ static void shard_run_barriers(struct shard *shard, int16_t error, struct now no
 	struct shard_barrier *due = NULL, **last = &due;
 	while (*at != NULL) {
 		struct shard_barrier *b = *at;
-		if (b->position > applied) {
+		if (b->position > applied && b->deadline_us > now.us) {
 			at = &b->next;
 			continue;
 		}
@@ -100,7 +100,7 @@ static void shard_run_barriers(struct shard *shard, int16_t error, struct now no
 		struct shard_barrier *b = due;
 		due = b->next;
 		b->next = NULL;
-		b->then(b, error, now);
+		b->then(b, error == 0 && b->position > applied ? write_client_error(ERROR_REQUEST_TIMED_OUT) : error, now);
 	}
 }
 
@@ -108,16 +108,21 @@ uint64_t shard_tick(struct shard *shard, unsigned int budget, struct now now)
 {
 	if (shard->loading)
 		return TIME_NEVER;
-	if (writes_complete(shard, now) > 0 && shard->barriers != NULL)
+	unsigned int completed = writes_complete(shard, now);
+	if (shard->barriers != NULL && (completed > 0 || shard->barriers->deadline_us <= now.us))
 		shard_run_barriers(shard, 0, now);
 	int16_t error = writes_fail(shard, now);
 	if (error != 0)
 		shard_run_barriers(shard, error, now);
+	writes_overdue(shard, now);
 	expiry_arm(shard, now);
 	purgatory_advance(&shard->purgatory, budget, now);
 	shard->stats->group_expiries_held += shard->purgatory.held;
 	shard->purgatory.held = 0;
-	return purgatory_next(&shard->purgatory);
+	uint64_t wish = purgatory_next(&shard->purgatory), late = writes_deadline(shard);
+	if (shard->barriers != NULL && shard->barriers->deadline_us < late)
+		late = shard->barriers->deadline_us;
+	return wish < late ? wish : late;
 }
 
 bool shard_writes(const struct shard *shard)
@@ -134,6 +139,12 @@ uint64_t shard_stalled(struct shard *shard, uint64_t lost_us, struct now now)
 	return shard->purgatory.held_us;
 }
 
+uint64_t shard_write_deadline(const struct shard *shard, struct now now)
+{
+	int32_t ms = shard->settings->offsets_commit_timeout_ms;
+	return ms == 0 ? TIME_NEVER : deadline_after(now, ms);
+}
+
 uint64_t shard_appended(const struct shard *shard)
 {
 	return shard->writes.appended;
@@ -148,6 +159,7 @@ void shard_barrier_at(struct shard *shard, struct shard_barrier *barrier, uint64
 {
 	barrier->next = NULL;
 	barrier->position = position;
+	barrier->deadline_us = shard_write_deadline(shard, now);
 	if (shard->writes.first == NULL || shard->writes.first->position > position) {
 		/* no write of ours is missing, but one of another shard may be lost */
 		barrier->then(barrier, position > log_durable(shard->log) ? write_client_error(log_failed(shard->log)) : 0, now);

@@ -28,6 +28,7 @@ struct group_settings {
 	int32_t journal_removed_minutes; /* and shown for so long */
 	int32_t offsets_retention_minutes;
 	int64_t offsets_retention_check_interval_ms; /* 0: offsets never expire */
+	int32_t offsets_commit_timeout_ms; /* until a write must be durable; 0: for ever */
 };
 
 struct shard;
@@ -91,12 +92,13 @@ void shard_offset_each(struct shard *shard, struct bytes group_id,
 		       void (*visit)(void *arg, struct bytes topic, int32_t partition, const struct offset_value *value), void *arg);
 /*
  * Runs `then` once: with 0 when everything appended to this shard so far is durable and applied (at once if it is), so that reads see earlier
- * writes; or, when the log broke before that, with the error for the client. The callback object belongs to the caller and must stay until it ran
+ * writes; or, when the log broke before that or offsets.commit.timeout.ms is over, with the error for the client. The callback object belongs to the caller and must stay until it ran
  * or was cancelled. `then` must not call the shard.
  */
 struct shard_barrier {
 	struct shard_barrier *next;
 	uint64_t position; /* log position waited for */
+	uint64_t deadline_us; /* then it is over, with an error */
 	void (*then)(struct shard_barrier *barrier, int16_t error, struct now now);
 };
 void shard_barrier(struct shard *shard, struct shard_barrier *barrier, struct now now);

@@ -86,6 +86,9 @@ int16_t write_submit(struct shard *shard, struct write *w, struct now now)
 		w->group->unsaved = false;
 	}
 	w->next = NULL;
+	w->deadline_us = shard_write_deadline(shard, now);
+	if (shard->writes.patient == NULL)
+		shard->writes.patient = w;
 	if (shard->writes.last != NULL)
 		shard->writes.last->next = w;
 	else
@@ -106,6 +109,37 @@ void write_park(struct write *w, struct request *rq)
 	request_park(rq, REQUEST_WAIT_DURABLE, write_dropped, w);
 }
 
+/* The first write leaves the queue. */
+static struct write *write_take(struct shard *shard)
+{
+	struct write *w = shard->writes.first;
+	shard->writes.first = w->next;
+	if (w->next == NULL)
+		shard->writes.last = NULL;
+	if (shard->writes.patient == w)
+		shard->writes.patient = w->next;
+	if (w->group != NULL)
+		w->group->writes--;
+	return w;
+}
+
+uint64_t writes_deadline(const struct shard *shard)
+{
+	return shard->writes.patient == NULL ? TIME_NEVER : shard->writes.patient->deadline_us;
+}
+
+void writes_overdue(struct shard *shard, struct now now)
+{
+	while (writes_deadline(shard) <= now.us) {
+		struct write *w = shard->writes.patient;
+		shard->writes.patient = w->next;
+		shard->stats->log_writes_late++;
+		if (w->late != NULL)
+			w->late(shard, w, write_client_error(ERROR_REQUEST_TIMED_OUT), now);
+		w->rq = w->late != NULL ? NULL : w->rq;
+	}
+}
+
 unsigned int writes_complete(struct shard *shard, struct now now)
 {
 	unsigned int n = 0;
@@ -113,12 +147,7 @@ unsigned int writes_complete(struct shard *shard, struct now now)
 		return 0;
 	uint64_t durable = log_durable(shard->log);
 	while (shard->writes.first != NULL && shard->writes.first->position <= durable) {
-		struct write *w = shard->writes.first;
-		shard->writes.first = w->next;
-		if (w->next == NULL)
-			shard->writes.last = NULL;
-		if (w->group != NULL)
-			w->group->writes--;
+		struct write *w = write_take(shard);
 		for (unsigned int i = 0; i < w->len; i++)
 			shard_replay(shard, &w->entries[i], now);
 		if (w->done != NULL)
@@ -131,10 +160,8 @@ unsigned int writes_complete(struct shard *shard, struct now now)
 
 static void write_fail(struct shard *shard, struct write *w, int16_t error, struct now now)
 {
-	if (w->group != NULL) {
-		w->group->writes--;
+	if (w->group != NULL)
 		w->group->unsaved = true;
-	}
 	if (w->failed != NULL)
 		w->failed(shard, w, error, now);
 	else if (w->rq != NULL)
@@ -148,13 +175,8 @@ int16_t writes_fail(struct shard *shard, struct now now)
 	if (error == 0)
 		return 0;
 	shard->writes.appended = log_durable(shard->log);
-	while (shard->writes.first != NULL) {
-		struct write *w = shard->writes.first;
-		shard->writes.first = w->next;
-		if (w->next == NULL)
-			shard->writes.last = NULL;
-		write_fail(shard, w, error, now);
-	}
+	while (shard->writes.first != NULL)
+		write_fail(shard, write_take(shard), error, now);
 	return error;
 }
 
@@ -165,5 +187,5 @@ void writes_free(struct shard *shard)
 		shard->writes.first = w->next;
 		write_free(w);
 	}
-	shard->writes.last = NULL;
+	shard->writes.last = shard->writes.patient = NULL;
 }

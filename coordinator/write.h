@@ -8,7 +8,9 @@
  * Invariants:
  *  1. Writes of a shard complete in the order of their submission.
  *  2. A write that could not be appended changes nothing: write_submit frees it and returns the error for the client.
- *  3. `done` runs exactly once, and never inside write_submit; or `failed` does, when the log broke. What the record says is then not applied, and
+ *  3. A write that is not durable after offsets.commit.timeout.ms stays where it is; whoever waits for it is told (`late`), once. When it becomes durable
+ *     after all, its records are applied like any others.
+ *  4. `done` runs exactly once, and never inside write_submit; or `failed` does, when the log broke. What the record says is then not applied, and
  *     nobody knows whether a restart will find it.
  */
 #ifndef MUSTER_WRITE_H
@@ -27,6 +29,9 @@ struct write {
 	void (*done)(struct shard *shard, struct write *w, struct now now); /* may be NULL */
 	/* Instead of `done` when the log broke; `error` is for the client. NULL: a parked request is refused. */
 	void (*failed)(struct shard *shard, struct write *w, int16_t error, struct now now);
+	/* The deadline has passed: answers who waits; `done` or `failed` still comes. `error` is for the client. NULL: waits on. */
+	void (*late)(struct shard *shard, struct write *w, int16_t error, struct now now);
+	uint64_t deadline_us;
 	struct group *group;   /* referenced, or NULL */
 	int32_t generation;    /* of the group when it was written */
 	struct member_memo who; /* the member that waits */
@@ -41,6 +46,7 @@ struct write {
 
 struct write_queue {
 	struct write *first, *last;
+	struct write *patient; /* the first one whose deadline has not passed; those behind it have later ones */
 	uint64_t appended; /* position after the last write */
 };
 
@@ -58,6 +64,10 @@ int16_t write_submit(struct shard *shard, struct write *w, struct now now);
 void write_park(struct write *w, struct request *rq);
 /* Completes what is durable. Returns how many. */
 unsigned int writes_complete(struct shard *shard, struct now now);
+/* Tells those who have waited for too long. */
+void writes_overdue(struct shard *shard, struct now now);
+/* When that has to be done next, microseconds. */
+uint64_t writes_deadline(const struct shard *shard);
 /* When the log broke: ends every write that is on its way. Returns the error for clients if there was one, else 0. */
 int16_t writes_fail(struct shard *shard, struct now now);
 /* What a client is told for an error of the log (group-protocol 1.1); 0 for 0. */

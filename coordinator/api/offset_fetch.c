@@ -136,6 +136,8 @@ static bool fill(const struct api_call *call, const struct offset_fetch_request_
 {
 	struct shard *shard = node_shard(call->node, in->group_id);
 	int16_t error = api_log_error(call);
+	if (error == ERROR_COORDINATOR_NOT_AVAILABLE)
+		error = ERROR_NOT_COORDINATOR; /* clients know this one here (KAFKA-17267) */
 	offset_fetch_response_group_init(out);
 	out->group_id = in->group_id;
 	if (error == ERROR_NONE && shard_is_loading(shard))

@@ -174,6 +174,8 @@ struct shard {
 	} gone; /* deleted topics */
 };
 
+/* Until when what is written now must be durable, microseconds. */
+uint64_t shard_write_deadline(const struct shard *shard, struct now now);
 /* A block that is good until the next call; NULL: no memory. */
 void *shard_scratch(struct shard *shard, size_t size);
 /* Copies into a fresh allocation; a null or empty slice needs none. False: no memory. */

@@ -86,6 +86,13 @@ static void static_unwritten(struct shard *shard, struct write *w, int16_t error
 		join_answer_error(w->rq, error, BYTES_EMPTY, now);
 }
 
+/* The new id stays: the client, told to try again, comes without an id and replaces it once more. */
+static void static_late(struct shard *shard, struct write *w, int16_t error, struct now now)
+{
+	if (w->rq != NULL)
+		join_answer_error(w->rq, error, BYTES_EMPTY, now);
+}
+
 static int16_t static_write(struct member *m, const struct static_old *old, struct request *rq, struct now now)
 {
 	struct write *w = group_write_new(m->group, NULL, (size_t)old->id.len + 16, now);
@@ -98,6 +105,7 @@ static int16_t static_write(struct member *m, const struct static_old *old, stru
 	w->who = (struct member_memo){m, m->tag};
 	w->done = static_written;
 	w->failed = static_unwritten;
+	w->late = static_late;
 	int16_t error = write_submit(m->group->shard, w, now);
 	if (error == 0)
 		write_park(w, rq);

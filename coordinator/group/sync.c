@@ -64,6 +64,7 @@ static void sync_written(struct shard *shard, struct write *w, struct now now)
 	sync_release(group, now);
 }
 
+/* The log broke or is late: all join again, and the record, should it become durable yet, is of a generation that is over. */
 static void sync_unwritten(struct shard *shard, struct write *w, int16_t error, struct now now)
 {
 	struct group *group = w->group;
@@ -95,7 +96,7 @@ static void sync_write(struct group *group, const struct sync_group_request *in,
 	free(list);
 	if (w != NULL) {
 		w->done = sync_written;
-		w->failed = sync_unwritten;
+		w->failed = w->late = sync_unwritten;
 		error = write_submit(group->shard, w, now);
 	}
 	if (error == 0)

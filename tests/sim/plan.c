@@ -54,6 +54,7 @@ void plan_make(struct plan *plan, uint64_t seed)
 		.journal_removed_members = 20,
 		.journal_removed_minutes = 1,
 		.offsets_retention_minutes = 1,
+		.offsets_commit_timeout_ms = rng_one_in(&r, 3) ? (int32_t)rng_between(&r, 20, 3000) : 0,
 		.offsets_retention_check_interval_ms = rng_one_in(&r, 3) ? rng_between(&r, 3000, 40000) : 0,
 	};
 	uint64_t at = 1000000;

@@ -7,7 +7,8 @@
 #include "sim.h"
 
 /* A code that an error of the log is mapped to. */
-bool log_mapped(int32_t code);
+/* Whether the log is the reason for this error: it refused, or took longer than offsets.commit.timeout.ms. */
+bool log_explains(struct world *w, const struct asked *a, int32_t code);
 
 /* ---- epoch.c ---- */
 void epoch_reset(struct epoch *e);

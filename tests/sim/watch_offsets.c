@@ -38,7 +38,7 @@ void offsets_check_commit(struct conn *c, struct asked *a, const struct offset_c
 			c->w->step.code = code;
 			if (a->group < 0 || code == 12)
 				continue;
-			REQUIRE(w, "unexpected-code", want == EXPECT_ANY || code == want || (a->expect.log_may_fail && log_mapped(code)),
+			REQUIRE(w, "unexpected-code", want == EXPECT_ANY || code == want || log_explains(w, a, code),
 				"OffsetCommit of %s generation %d got %d instead of %d", a->member, a->generation, code, want);
 			if (code != 0 || a->offsets[p] < 0)
 				continue;

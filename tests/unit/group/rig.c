@@ -106,6 +106,7 @@ struct rig *rig_new(void)
 	struct rig *r = calloc(1, sizeof(*r));
 	uint64_t random[2] = {0x0123456789abcdef, 42};
 	r->settings = (struct group_settings){6000, 1800000, 3000, INT32_MAX, 4096, 8, 8, 10};
+	r->settings.offsets_commit_timeout_ms = 5000;
 	r->now = (struct now){1000000, 1700000000000};
 	r->log = calloc(1, sizeof(*r->log));
 	r->log->log.ops = &rig_log_ops;
