@@ -9,7 +9,7 @@
 static const struct option options[] = {
 	{"config", required_argument, NULL, 'c'}, {"set", required_argument, NULL, 's'}, {"stats", no_argument, NULL, 't'},
 	{"print", no_argument, NULL, 'p'},	  {"check", no_argument, NULL, 'k'},	 {"example", no_argument, NULL, 'e'},
-	{"help", no_argument, NULL, 'h'},	  {"version", no_argument, NULL, 'V'},	 {NULL, 0, NULL, 0},
+	{"recover", required_argument, NULL, 'r'}, {"help", no_argument, NULL, 'h'},	  {"version", no_argument, NULL, 'V'},	 {NULL, 0, NULL, 0},
 };
 
 /* --print, --check and --example belong to `muster config`, which takes exactly one of them. */
@@ -21,6 +21,20 @@ static bool pick(struct cli *cli, bool config_word, enum cli_command command, ch
 		return false;
 	}
 	cli->command = command;
+	return true;
+}
+
+/* --recover is one setting by a short name, for a line that is typed once. */
+static bool recover(struct cli *cli, const char *word, char *err, size_t err_len)
+{
+	if (strcmp(word, "refuse") == 0)
+		cli->recover = "log.recover=refuse";
+	else if (strcmp(word, "skip-damaged") == 0)
+		cli->recover = "log.recover=skip.damaged";
+	else {
+		snprintf(err, err_len, "--recover: %.40s: allowed: refuse, skip-damaged", word);
+		return false;
+	}
 	return true;
 }
 
@@ -44,6 +58,8 @@ static bool option(struct cli *cli, int c, bool config_word, char *err, size_t e
 	case 't':
 		cli->stats = true;
 		return true;
+	case 'r':
+		return recover(cli, optarg, err, err_len);
 	case 'p':
 		return pick(cli, config_word, CLI_PRINT, err, err_len);
 	case 'k':
@@ -93,12 +109,14 @@ bool cli_load(const struct cli *cli, struct config *cfg, char *err, size_t err_l
 	for (unsigned int i = 0; i < cli->n_sets; i++)
 		if (!config_set(cfg, cli->sets[i], err, err_len))
 			return false;
+	if (cli->recover != NULL && !config_set(cfg, cli->recover, err, err_len))
+		return false;
 	return config_validate(cfg, err, err_len);
 }
 
 void cli_help(FILE *out)
 {
-	fputs("usage: muster [--config FILE] [--set NAME=VALUE]... [--stats]\n"
+	fputs("usage: muster [--config FILE] [--set NAME=VALUE]... [--recover=refuse|skip-damaged] [--stats]\n"
 	      "       muster config --print|--check|--example [--config FILE] [--set NAME=VALUE]...\n"
 	      "       muster log VERB ...   tools for the log of a stopped server; see muster log --help\n"
 	      "       muster --help|--version\n"
@@ -107,6 +125,7 @@ void cli_help(FILE *out)
 	      "\n"
 	      "  --config FILE      settings, an ini file\n"
 	      "  --set NAME=VALUE   one setting, over the file; may be repeated, the last one of a name wins\n"
+	      "  --recover=WORD     what a damaged log leads to: refuse, or skip-damaged: start without what is damaged\n"
 	      "  --stats            print the counters that are not zero at exit\n"
 	      "  config --print     the values in force and where each comes from\n"
 	      "  config --check     check the settings, the catalog of topics and the memory; start nothing\n"

@@ -1,7 +1,7 @@
 /*
  * cli.h - the command line of the program.
  *
- *   muster [--config FILE] [--set NAME=VALUE]... [--stats]       runs
+ *   muster [--config FILE] [--set NAME=VALUE]... [--recover=WORD] [--stats]       runs
  *   muster config --print|--check|--example [same options]      prints or checks the settings, starts nothing
  *   muster log VERB ...                                         works on a stopped server's log (tool/tool.h, which reads the rest)
  *   muster --help | --version
@@ -20,6 +20,7 @@ struct cli {
 	const char *config; /* NULL: no file */
 	const char *sets[CLI_SETS_MAX];
 	unsigned int n_sets;
+	const char *recover; /* a setting; NULL: not given */
 	bool stats; /* print the counters at exit */
 };
 

@@ -239,7 +239,7 @@ static bool damaged(struct scan *scan, const struct segment_file *f, int file, s
 {
 	struct recover *rc = scan->rc;
 	if (!rc->skip_damaged)
-		return fail(scan, "log: %s: block %" PRIu64 " at byte %zu was durable and is damaged; log.recover=skip.damaged starts without it",
+		return fail(scan, "log: %s: block %" PRIu64 " at byte %zu was durable and is damaged; --recover=skip-damaged starts without it",
 			    f->name, r->sequence, r->at);
 	struct segment_reader hole = *r;
 	uint64_t lost = segment_skip(r);
@@ -288,7 +288,7 @@ static bool bad_head(struct scan *scan, const struct segment_file *f)
 {
 	struct recover *rc = scan->rc;
 	if (!rc->skip_damaged)
-		return fail(scan, "log: %s: its first block is not good or belongs to another log; log.recover=skip.damaged starts without it", f->name);
+		return fail(scan, "log: %s: its first block is not good or belongs to another log; --recover=skip-damaged starts without it", f->name);
 	say(rc, "log: %s: LOST: its first block is not good or belongs to another log", f->name);
 	rc->lost_blocks++;
 	rc->holes++;
@@ -395,7 +395,7 @@ static bool scan_gap(struct scan *scan, size_t i)
 	if (before == NULL || before->id.start != f->id.start || before->id.worker != f->id.worker || before->id.number + 1 == f->id.number)
 		return true;
 	if (!rc->skip_damaged)
-		return fail(scan, "log: between %s and %s a segment is missing; log.recover=skip.damaged starts without it", before->name, f->name);
+		return fail(scan, "log: between %s and %s a segment is missing; --recover=skip-damaged starts without it", before->name, f->name);
 	rc->lost_blocks++;
 	rc->holes++;
 	say(rc, "log: LOST: what stood between %s and %s", before->name, f->name);
