@@ -1,9 +1,6 @@
 /*
  * config.c - the table of settings, and how the file and the command line set them.
  *
- * The file is read by libinih, line by line through config_line, which counts the lines, so that every error names its own.
- * libinih takes an indented line for the continuation of the value above; config_line therefore cuts the indent off.
- *
  * Invariants:
  *  1. The first error wins: later ones are neither checked nor told.
  *  2. Every row's default passes the row's own parser (config_init checks it).
@@ -12,9 +9,7 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <ini.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +17,7 @@
 #include "muster/check.h"
 
 #include "coordinator/config_value.h"
+#include "coordinator/ini_file.h"
 
 #define WHAT_MAX 540 /* an error without its place: what is wrong, and what is allowed */
 
@@ -111,7 +107,7 @@ static void unknown_name(const char *name, char *what, size_t len)
 		snprintf(what, len, "there is no such setting; allowed: those that muster config --print lists");
 }
 
-static int find_name(const char *name)
+int config_find_name(const char *name)
 {
 	for (int i = 0; i < CONFIG_SETTINGS; i++)
 		if (strcmp(rows[i].name, name) == 0)
@@ -134,132 +130,48 @@ static bool set_value(struct config *cfg, int id, const char *text, const char *
 
 /* ---- the file ---- */
 
-struct reading {
-	struct config *cfg;
-	FILE *file;
-	int line;     /* of the last line handed to libinih, from 1 */
-	int bad_line; /* of the first error that is ours; 0: none */
-	char folder[PATH_MAX];
-	char *err;
-	size_t err_len;
-};
-
-static PRINTF_LIKE(3, 4) void reading_fail(struct reading *rd, int line, const char *format, ...)
-{
-	if (rd->bad_line != 0 && rd->bad_line <= line)
-		return;
-	rd->bad_line = line;
-	int n = snprintf(rd->err, rd->err_len, "%s:%d: ", rd->cfg->file, line);
-	if (n < 0 || (size_t)n >= rd->err_len)
-		return;
-	va_list ap;
-	va_start(ap, format);
-	vsnprintf(rd->err + n, rd->err_len - (size_t)n, format, ap);
-	va_end(ap);
-}
-
-/* libinih's reader: the next line, without indent; comments and unreadable lines come as empty ones. */
-static char *config_line(char *buf, int size, void *arg)
-{
-	struct reading *rd = arg;
-	int n = 0, c;
-	bool comment = false, cut = false, nul = false;
-	rd->line++;
-	while ((c = getc(rd->file)) != EOF && c != '\n') {
-		if (n == 0 && (c == '#' || c == ';'))
-			comment = true;
-		if (comment || (n == 0 && isblank(c)))
-			continue;
-		nul |= c == '\0';
-		cut |= n >= size - 2;
-		if (!cut)
-			buf[n++] = (char)c;
-	}
-	if (c == EOF && n == 0 && !comment)
-		return NULL;
-	if (nul)
-		reading_fail(rd, rd->line, "holds a byte 0; allowed: text");
-	else if (cut)
-		reading_fail(rd, rd->line, "is too long; allowed: %d bytes", size - 2);
-	if (nul || cut)
-		n = 0;
-	buf[n] = '\n';
-	buf[n + 1] = '\0';
-	return buf;
-}
-
 /* Row `id` may be set here: in its section, for the first time. */
-static bool place_ok(struct reading *rd, int id, const char *section)
+static bool place_ok(struct ini_file *f, int id, const char *section)
 {
+	const struct config *cfg = f->arg;
 	const struct config_row *row = &rows[id];
-	const struct config_origin *origin = &rd->cfg->origin[id];
+	const struct config_origin *origin = &cfg->origin[id];
 	if (strcmp(row->section, section) == 0 && origin->source == CONFIG_FROM_DEFAULT)
 		return true;
 	if (*section == '\0')
-		reading_fail(rd, rd->line, "%s: stands before any section; allowed: in [%s]", row->name, row->section);
+		ini_file_fail(f, f->line, "%s: stands before any section; allowed: in [%s]", row->name, row->section);
 	else if (strcmp(row->section, section) != 0)
-		reading_fail(rd, rd->line, "%s: does not belong in section [%.40s]; allowed: in [%s]", row->name, section, row->section);
+		ini_file_fail(f, f->line, "%s: does not belong in section [%.40s]; allowed: in [%s]", row->name, section, row->section);
 	else
-		reading_fail(rd, rd->line, "%s: is set for the second time; allowed: once, and line %d sets it", row->name, origin->line);
+		ini_file_fail(f, f->line, "%s: is set for the second time; allowed: once, and line %d sets it", row->name, origin->line);
 	return false;
 }
 
-/* libinih's handler: one `name = value`. */
-static int config_entry(void *arg, const char *section, const char *name, const char *value)
+static void config_entry(struct ini_file *f, const char *section, const char *name, const char *value)
 {
-	struct reading *rd = arg;
+	struct config *cfg = f->arg;
 	char what[WHAT_MAX];
-	if (rd->bad_line != 0)
-		return 0;
-	int id = find_name(name);
+	int id = config_find_name(name);
 	if (id < 0) {
 		unknown_name(name, what, sizeof(what));
-		reading_fail(rd, rd->line, "%.60s: %s", name, what);
-		return 0;
+		ini_file_fail(f, f->line, "%.60s: %s", name, what);
+		return;
 	}
-	if (!place_ok(rd, id, section))
-		return 0;
-	struct config_origin origin = {CONFIG_FROM_FILE, rd->line};
-	if (!set_value(rd->cfg, id, value, rd->folder, origin, what, sizeof(what))) {
-		reading_fail(rd, rd->line, "%s: %s", name, what);
-		return 0;
-	}
-	return 1;
-}
-
-/* The folder of `path`, absolute. */
-static bool folder_of(const char *path, char folder[PATH_MAX])
-{
-	char dir[PATH_MAX];
-	const char *slash = strrchr(path, '/');
-	int n = slash == NULL ? snprintf(dir, sizeof(dir), ".")
-			      : snprintf(dir, sizeof(dir), "%.*s", slash == path ? 1 : (int)(slash - path), path);
-	return n > 0 && (size_t)n < sizeof(dir) && realpath(dir, folder) != NULL;
+	struct config_origin origin = {CONFIG_FROM_FILE, f->line};
+	if (place_ok(f, id, section) && !set_value(cfg, id, value, f->folder, origin, what, sizeof(what)))
+		ini_file_fail(f, f->line, "%s: %s", name, what);
 }
 
 bool config_read(struct config *cfg, const char *path, char *err, size_t err_len)
 {
 	CHECK(cfg->file[0] == '\0');
-	struct reading rd = {.cfg = cfg, .err = err, .err_len = err_len};
 	if (strlen(path) >= sizeof(cfg->file)) {
 		snprintf(err, err_len, "%.80s...: name of the file is too long; allowed: %zu bytes", path, sizeof(cfg->file) - 1);
 		return false;
 	}
 	memcpy(cfg->file, path, strlen(path) + 1);
-	if (!folder_of(path, rd.folder) || (rd.file = fopen(path, "re")) == NULL) {
-		snprintf(err, err_len, "%s: cannot be opened: %s; allowed: a readable file", path, strerror(errno));
-		return false;
-	}
-	int bad = ini_parse_stream(config_line, &rd, config_entry, &rd);
-	int read_error = ferror(rd.file) ? errno : 0;
-	fclose(rd.file);
-	if (read_error != 0) {
-		snprintf(err, err_len, "%s: cannot be read: %s; allowed: a readable file", path, strerror(read_error));
-		return false;
-	}
-	if (bad > 0)
-		reading_fail(&rd, bad, "neither a section nor a setting; allowed: [SECTION] or NAME = VALUE");
-	return bad == 0 && rd.bad_line == 0;
+	struct ini_file f = {.entry = config_entry, .arg = cfg};
+	return ini_file_read(&f, cfg->file, err, err_len);
 }
 
 /* ---- the command line ---- */
@@ -273,7 +185,7 @@ bool config_set(struct config *cfg, const char *assignment, char *err, size_t er
 	while (n > 0 && isblank((unsigned char)assignment[n - 1]))
 		n--;
 	snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : sizeof(name) - 1), assignment);
-	int id = find_name(name);
+	int id = config_find_name(name);
 	if (id < 0) {
 		unknown_name(name, what, sizeof(what));
 		snprintf(err, err_len, "--set: %s: %s", name, what);

@@ -111,6 +111,10 @@ const struct config_row *config_row(enum config_id id);
 
 /* The known name nearest to a wrong one by edit distance; NULL when none is near. */
 const char *config_nearest_name(const char *wrong);
+/* The same among `n` names. */
+const char *config_nearest(const char *wrong, const char *(*name_of)(unsigned int i), unsigned int n);
+/* The number of a setting by its name; -1: there is none. */
+int config_find_name(const char *name);
 /* Single-character insertions, deletions and substitutions, and swaps of neighbours, between two words; longer ones are cut at 63. */
 unsigned int config_distance(const char *a, const char *b);
 

@@ -48,13 +48,13 @@ static bool dotted_part(const char *name, const char *part)
 	return (memcmp(name, part, k) == 0 && name[k] == '.') || (memcmp(name + n - k, part, k) == 0 && name[n - k - 1] == '.');
 }
 
-const char *config_nearest_name(const char *wrong)
+const char *config_nearest(const char *wrong, const char *(*name_of)(unsigned int i), unsigned int n)
 {
 	const char *best = NULL;
 	unsigned int best_distance = (unsigned int)strnlen(wrong, WORD_MAX) / 3 + 1;
 	const char *part = NULL;
-	for (unsigned int i = 0; i < CONFIG_SETTINGS; i++) {
-		const char *name = config_row(i)->name;
+	for (unsigned int i = 0; i < n; i++) {
+		const char *name = name_of(i);
 		unsigned int d = config_distance(wrong, name);
 		if (d < best_distance) {
 			best_distance = d;
@@ -64,4 +64,14 @@ const char *config_nearest_name(const char *wrong)
 			part = name;
 	}
 	return best != NULL ? best : part;
+}
+
+static const char *setting_name(unsigned int i)
+{
+	return config_row((enum config_id)i)->name;
+}
+
+const char *config_nearest_name(const char *wrong)
+{
+	return config_nearest(wrong, setting_name, CONFIG_SETTINGS);
 }

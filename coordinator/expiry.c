@@ -106,7 +106,7 @@ static unsigned int expiry_group(struct group *group, struct now now)
 	struct expiry_walk walk = {
 		.group = group,
 		.wall_ms = now.wall_ms,
-		.retention_ms = (int64_t)shard->settings->offsets_retention_minutes * 60000,
+		.retention_ms = (int64_t)group->settings->offsets_retention_minutes * 60000,
 		.from = expiry_rule(group),
 	};
 	if (walk.from == EXPIRY_NEVER)

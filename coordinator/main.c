@@ -30,6 +30,7 @@
 #include "coordinator/catalog.h"
 #include "coordinator/cli.h"
 #include "coordinator/config_kafka.h"
+#include "coordinator/groups_file.h"
 #include "coordinator/node.h"
 #include "coordinator/output.h"
 #include "coordinator/storage.h"
@@ -47,6 +48,7 @@ struct program {
 	struct cli cli;
 	struct config cfg;
 	struct group_settings groups;
+	struct group_rules *rules; /* groups with settings of their own; NULL: none */
 	struct config_kafka settings;
 	char host[CONFIG_TEXT_MAX + 1]; /* that clients are told */
 	struct image *image;
@@ -254,6 +256,25 @@ static struct image *image_build(const struct program *pr, char *err, size_t err
 	return image;
 }
 
+/* The settings of all groups. False: one line in err. */
+static bool groups_build(struct program *pr, char *err, size_t err_len)
+{
+	const char *path = pr->cfg.groups_file;
+	group_settings_of(&pr->cfg, &pr->groups);
+	if (*path == '\0')
+		return true;
+	pr->rules = group_rules_new();
+	if (pr->rules == NULL) {
+		snprintf(err, err_len, "no memory for %s", path);
+		return false;
+	}
+	if (!groups_file_read(pr->rules, path, err, err_len))
+		return false;
+	group_rules_seal(pr->rules, &pr->groups);
+	pr->groups.rules = pr->rules;
+	return groups_file_check(pr->rules, path, err, err_len);
+}
+
 static struct now now_read(void)
 {
 	struct timespec mono, wall;
@@ -345,6 +366,8 @@ static void banner(struct program *pr, struct dataplane *dp)
 		printf("muster: topics: NONE; clients find no topic until topics.file names some\n");
 	else
 		printf("muster: topics: %u with %" PRId64 " partitions from %s\n", n, partitions, pr->cfg.topics_file);
+	if (pr->rules != NULL)
+		printf("muster: groups: %u patterns with settings of their own from %s\n", group_rules_len(pr->rules), pr->cfg.groups_file);
 	fflush(stdout);
 	emit_log(pr);
 	if (pr->cfg.fault_inject_loss_ppm + pr->cfg.fault_inject_duplicate_ppm + pr->cfg.fault_inject_reorder_ppm +
@@ -469,9 +492,8 @@ int main(int argc, char **argv)
 		config_print(&pr->cfg, stdout);
 	else {
 		host_of(&pr->cfg, pr->host, sizeof(pr->host));
-		group_settings_of(&pr->cfg, &pr->groups);
 		config_kafka(&pr->settings, &pr->cfg, (int32_t)pr->cfg.node_id);
-		pr->image = image_build(pr, err, sizeof(err));
+		pr->image = groups_build(pr, err, sizeof(err)) ? image_build(pr, err, sizeof(err)) : NULL;
 		if (pr->image == NULL)
 			status = refuse(err);
 		else
@@ -479,6 +501,7 @@ int main(int argc, char **argv)
 	}
 	if (pr->image != NULL)
 		image_free(pr->image);
+	group_rules_free(pr->rules);
 	free(pr);
 	return fflush(stdout) == 0 ? status : EXIT_BROKEN;
 }

@@ -197,6 +197,11 @@ unsigned int node_settings(const struct node *node, const struct setting **out)
 	return node->cfg.settings_len;
 }
 
+const struct group_settings *node_groups(const struct node *node)
+{
+	return node->cfg.groups;
+}
+
 unsigned int node_max_fetch_wait_ms(const struct node *node)
 {
 	return node->cfg.max_fetch_wait_ms;

@@ -188,7 +188,7 @@ static void shard_loaded_group(struct table_node *n, void *arg)
 {
 	struct group *g = CONTAINER_OF(n, struct group, node);
 	const struct now *now = arg;
-	int32_t max = g->shard->settings->group_max_size;
+	int32_t max = g->settings->group_max_size;
 	group_subscribe(g);
 	for (uint32_t i = 0; i < g->members_len; i++)
 		member_touch(g->members[i], *now);

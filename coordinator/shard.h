@@ -11,6 +11,7 @@
 #include "muster/stats.h"
 #include "muster/time.h"
 
+#include "coordinator/group_rules.h"
 #include "coordinator/image.h"
 #include "coordinator/log/log.h"
 #include "coordinator/request.h"
@@ -29,6 +30,7 @@ struct group_settings {
 	int32_t offsets_retention_minutes;
 	int64_t offsets_retention_check_interval_ms; /* 0: offsets never expire */
 	int32_t offsets_commit_timeout_ms; /* until a write must be durable; 0: for ever */
+	const struct group_rules *rules; /* groups with settings of their own; NULL: none. Whoever has a group at hand reads group->settings. */
 };
 
 struct shard;

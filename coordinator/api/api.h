@@ -92,5 +92,7 @@ struct log *node_log(struct node *node);
 struct log_jobs *node_log_jobs(struct node *node);
 /* The settings to show; returns their number. */
 unsigned int node_settings(const struct node *node, const struct setting **out);
+/* Settings of the engine, and of groups that have their own. */
+const struct group_settings *node_groups(const struct node *node);
 
 #endif

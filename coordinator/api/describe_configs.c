@@ -6,8 +6,11 @@
  *                     ""                    none: there are no cluster-wide ones
  *                     another               error 42
  *   topic (2)         in the image          none: we keep no topics; unknown: error 3
- *   group (32)        any but ""            none: classic groups have no settings of their own; "": error 42
+ *   group (32)        any but ""            the settings that a group can have for itself (group_rules.h), known or not; "": error 42
  *   others                                  error 42
+ *
+ * Kafka 4.3 answers a group's resource with what it knows of its newer group types, each under the broker's name without "group."; of classic
+ * groups it has no settings. Ours have the names that they have in the server's file.
  */
 #include <stdio.h>
 
@@ -25,43 +28,79 @@ static bool wanted(const struct describe_configs_request_resource *in, struct by
 	return false;
 }
 
-static bool fill_synonyms(const struct api_call *call, const struct setting *s, struct describe_configs_response_config *out)
+/* `own` is the group's own value; null: it has none. */
+static bool fill_synonyms(const struct api_call *call, const struct setting *s, struct bytes own, struct describe_configs_response_config *out)
 {
-	struct describe_configs_response_synonym *list = API_ALLOC(call, 2, struct describe_configs_response_synonym);
+	struct describe_configs_response_synonym *list = API_ALLOC(call, 3, struct describe_configs_response_synonym);
 	if (list == NULL)
 		return false;
 	out->synonyms = list;
+	if (!bytes_is_null(own))
+		list[out->synonyms_len++] = (struct describe_configs_response_synonym){s->name, own, SETTING_FROM_GROUP};
 	if (s->source != SETTING_FROM_DEFAULT)
 		list[out->synonyms_len++] = (struct describe_configs_response_synonym){s->name, s->value, (int8_t)s->source};
 	list[out->synonyms_len++] = (struct describe_configs_response_synonym){s->name, s->default_value, SETTING_FROM_DEFAULT};
 	return true;
 }
 
-static bool fill_settings(const struct api_call *call, const struct describe_configs_request_resource *in,
-			  struct describe_configs_response_result *out)
+static bool fill_setting(const struct api_call *call, const struct setting *s, struct bytes own, struct describe_configs_response_config *c)
 {
 	const struct describe_configs_request *all = call->in;
+	enum setting_source source = bytes_is_null(own) ? s->source : SETTING_FROM_GROUP;
+	describe_configs_response_config_init(c);
+	c->name = s->name;
+	c->value = bytes_is_null(own) ? s->value : own;
+	c->read_only = true;
+	c->is_default = source == SETTING_FROM_DEFAULT;
+	c->config_source = (int8_t)source;
+	c->config_type = (int8_t)s->type;
+	c->documentation = all->include_documentation ? s->help : BYTES_NULL;
+	return !all->include_synonyms || fill_synonyms(call, s, own, c);
+}
+
+static bool fill_node(const struct api_call *call, const struct describe_configs_request_resource *in, struct describe_configs_response_result *out)
+{
 	const struct setting *settings;
 	unsigned int n = node_settings(call->node, &settings);
 	struct describe_configs_response_config *list = API_ALLOC(call, n, struct describe_configs_response_config);
 	if (list == NULL)
 		return false;
 	out->configs = list;
-	for (unsigned int i = 0; i < n; i++) {
-		const struct setting *s = &settings[i];
-		if (!wanted(in, s->name))
-			continue;
-		struct describe_configs_response_config *c = &list[out->configs_len++];
-		describe_configs_response_config_init(c);
-		c->name = s->name;
-		c->value = s->value;
-		c->read_only = true;
-		c->is_default = s->source == SETTING_FROM_DEFAULT;
-		c->config_source = (int8_t)s->source;
-		c->config_type = (int8_t)s->type;
-		c->documentation = all->include_documentation ? s->help : BYTES_NULL;
-		if (all->include_synonyms && !fill_synonyms(call, s, c))
+	for (unsigned int i = 0; i < n; i++)
+		if (!settings[i].of_groups_only && wanted(in, settings[i].name) &&
+		    !fill_setting(call, &settings[i], BYTES_NULL, &list[out->configs_len++]))
 			return false;
+	return true;
+}
+
+/* A group's own value as text; false: no memory. */
+static bool own_value(const struct api_call *call, int32_t value, struct bytes *out)
+{
+	char *text = API_ALLOC(call, 12, char);
+	if (text != NULL)
+		*out = bytes_of(text, (size_t)snprintf(text, 12, "%d", value));
+	return text != NULL;
+}
+
+static bool fill_group(const struct api_call *call, const struct describe_configs_request_resource *in, struct describe_configs_response_result *out)
+{
+	const struct setting *settings;
+	uint32_t set;
+	unsigned int n = node_settings(call->node, &settings);
+	const struct group_settings *group = group_settings_find(node_groups(call->node), in->resource_name, &set);
+	struct describe_configs_response_config *list = API_ALLOC(call, GROUP_OVERRIDE_COUNT, struct describe_configs_response_config);
+	if (list == NULL)
+		return false;
+	out->configs = list;
+	for (unsigned int o = 0; o < GROUP_OVERRIDE_COUNT; o++) {
+		struct bytes name = bytes_str(group_override_name((enum group_override)o)), own = BYTES_NULL;
+		if (!wanted(in, name))
+			continue;
+		if ((set >> o & 1) != 0 && !own_value(call, group_override_value(group, (enum group_override)o), &own))
+			return false;
+		for (unsigned int i = 0; i < n; i++)
+			if (bytes_equal(settings[i].name, name) && !fill_setting(call, &settings[i], own, &list[out->configs_len++]))
+				return false;
 	}
 	return true;
 }
@@ -99,8 +138,10 @@ bool api_describe_configs(const struct api_call *call)
 		results[i].resource_name = asked->resource_name;
 		results[i].error_code = check(call, asked);
 		results[i].error_message = bytes_str(error_text(results[i].error_code));
-		bool settings = results[i].error_code == ERROR_NONE && asked->resource_type == RESOURCE_BROKER && asked->resource_name.len > 0;
-		if (settings && !fill_settings(call, asked, &results[i]))
+		bool named = results[i].error_code == ERROR_NONE && asked->resource_name.len > 0;
+		if (named && asked->resource_type == RESOURCE_BROKER && !fill_node(call, asked, &results[i]))
+			return false;
+		if (named && asked->resource_type == RESOURCE_GROUP && !fill_group(call, asked, &results[i]))
 			return false;
 	}
 	out.results = results;

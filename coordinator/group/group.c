@@ -45,6 +45,7 @@ struct group *group_new(struct shard *shard, struct bytes id)
 		memcpy(g + 1, id.p, (size_t)id.len);
 	g->id = bytes_of(g + 1, (size_t)id.len);
 	g->shard = shard;
+	g->settings = group_settings_find(shard->settings, g->id, NULL);
 	g->state = g->previous_state = GROUP_EMPTY;
 	g->state_ms = -1;
 	g->protocol_type = BYTES_NULL;

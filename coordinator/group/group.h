@@ -111,6 +111,7 @@ struct pending {
 struct group {
 	struct table_node node; /* shard->groups */
 	struct shard *shard;
+	const struct group_settings *settings; /* its own, or the shard's */
 	struct bytes id; /* behind the struct */
 	enum group_state state;
 	enum group_state previous_state;

@@ -78,7 +78,7 @@ int32_t join_rebalance_timeout(const struct request *rq, const struct join_group
 /* While members are joining, those that wait count: a limit that was lowered must not throw out who is in already. */
 static bool join_has_room(struct group *group, const struct member *m)
 {
-	uint32_t max = group->shard->settings->group_max_size > 0 ? (uint32_t)group->shard->settings->group_max_size : 1;
+	uint32_t max = group->settings->group_max_size > 0 ? (uint32_t)group->settings->group_max_size : 1;
 	switch (group->state) {
 	case GROUP_PREPARING:
 		return (m != NULL && m->join != NULL) || group->waiting < max;
@@ -272,7 +272,7 @@ static void join_existing(struct group *group, struct request *rq, const struct 
 
 static struct group *join_group(struct shard *shard, struct request *rq, const struct join_group_request *in, struct now now)
 {
-	const struct group_settings *s = shard->settings;
+	const struct group_settings *s = group_settings_find(shard->settings, in->group_id, NULL);
 	int16_t error = 0;
 	struct group *group = NULL;
 	if (bytes_is_empty(in->group_id) || in->group_id.len > RECORD_STRING_MAX)

@@ -213,7 +213,7 @@ void rebalance_prepare(struct group *group, enum journal_cause cause, const stru
 		rebalance_arm(group, &rebalance_join, timeout, now);
 		return;
 	}
-	int64_t delay = group->shard->settings->group_initial_rebalance_delay_ms;
+	int64_t delay = group->settings->group_initial_rebalance_delay_ms;
 	group->new_member_added = false;
 	group->initial_delay_ms = (uint64_t)(delay > 0 ? delay : 0);
 	group->initial_left_ms = timeout > delay ? (uint64_t)(timeout - delay) : 0;

@@ -117,6 +117,15 @@ class Check(Case):
         self.write("topics.conf", "")
         self.assertIn(" 0 topics;", muster("config", "--check", "--set", f"topics.file={catalog}").stdout)
 
+    def test_groups(self):
+        groups = self.write("groups.conf", "[orders-*]\ngroup.max.size = 4\n[x]\ngroup.max.sise = 4\n")
+        self.refused_at(f"{groups}:4: group.max.sise:", "config", "--check", "--set", f"groups.file={groups}")
+        self.refused_at(f"{groups}:4: group.max.sise:", "--set", f"groups.file={groups}")
+        groups = self.write("groups.conf", "[x]\ngroup.min.session.timeout.ms = 9000\ngroup.max.session.timeout.ms = 8000\n")
+        self.refused_at(f"{groups}: [x]: group.min.session.timeout.ms", "config", "--check", "--set", f"groups.file={groups}")
+        groups = self.write("groups.conf", "[orders-*]\ngroup.max.size = 4\n")
+        self.assertEqual(muster("config", "--check", "--set", f"groups.file={groups}").returncode, 0)
+
     def refused_at(self, place, *arguments):
         done = muster(*arguments)
         self.assertEqual((done.returncode, done.stdout), (2, ""))

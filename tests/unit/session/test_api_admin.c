@@ -410,6 +410,36 @@ Test(api_admin, describe_configs_of_no_name_in_particular)
 	cr_expect_eq(out.results[0].configs_len, 2, "an empty list of names means all, like none");
 }
 
+Test(api_admin, describe_configs_of_groups)
+{
+	struct group_rules *rules = group_rules_new();
+	struct group_override_values own = {.set = 1u << GROUP_OVERRIDE_group_max_size};
+	own.values[GROUP_OVERRIDE_group_max_size] = 40;
+	cr_assert(group_rules_add(rules, BYTES_LITERAL("orders-"), true, &own));
+	group_rules_seal(rules, &c->rig->settings);
+	c->rig->settings.rules = rules;
+	for (int16_t v = 1; v <= 4; v++) {
+		struct describe_configs_response_result out = configs(v, 32, "orders-eu", NULL, true);
+		cr_expect_eq(out.error_code, 0);
+		cr_assert_eq(out.configs_len, 1, "the rig's node has one setting that groups can have for themselves");
+		const struct describe_configs_response_config *s = &out.configs[0];
+		cr_expect(bytes_equal(s->name, BYTES_LITERAL("group.max.size")) && bytes_equal(s->value, BYTES_LITERAL("40")));
+		cr_expect_eq(s->config_source, 8); /* DYNAMIC_GROUP_CONFIG */
+		cr_assert_eq(s->synonyms_len, 3);
+		cr_expect(s->synonyms[0].source == 8 && bytes_equal(s->synonyms[0].value, BYTES_LITERAL("40")));
+		cr_expect_eq(s->synonyms[1].source, 4);
+		cr_expect_eq(s->synonyms[2].source, 5);
+		out = configs(v, 32, "other", "group.max.size", true);
+		cr_assert_eq(out.configs_len, 1);
+		cr_expect(bytes_equal(out.configs[0].value, BYTES_LITERAL("7")));
+		cr_expect_eq(out.configs[0].config_source, 4);
+		cr_expect_eq(out.configs[0].synonyms_len, 2);
+		cr_expect_eq(configs(v, 32, "other", "offset.metadata.max.bytes", true).configs_len, 0);
+	}
+	c->rig->settings.rules = NULL;
+	group_rules_free(rules);
+}
+
 Test(api_admin, describe_configs_of_others)
 {
 	static const struct {
@@ -423,7 +453,7 @@ Test(api_admin, describe_configs_of_others)
 	for (unsigned int i = 0; i < ARRAY_LEN(cases); i++) {
 		struct describe_configs_response_result out = configs(4, cases[i].type, cases[i].name, NULL, true);
 		cr_expect_eq(out.error_code, cases[i].error, "%d %s", cases[i].type, cases[i].name);
-		cr_expect_eq(out.configs_len, 0);
+		cr_expect_eq(out.configs_len, cases[i].type == 32 && cases[i].error == 0 ? 1 : 0);
 		cr_expect_eq(out.error_message.len > 0, cases[i].error != 0);
 	}
 }
