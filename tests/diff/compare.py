@@ -4,6 +4,7 @@ What each server makes up by itself is turned into symbols first: member ids int
 the server's own address into "here", the group's id into "group". Lists whose order means nothing are sorted.
 """
 import re
+import struct
 
 from play import Broken
 
@@ -46,12 +47,27 @@ def brief(answer):
     return "never" if answer is None else "error %s" % answer["error"] if "error" in answer else "an answer"
 
 
+def subscription(metadata):
+    """A whole subscription without user data as "v0(t+u)", or None."""
+    try:
+        version, count = struct.unpack_from(">hi", metadata)
+        names, at = [], 6
+        for _ in range(count):
+            size = struct.unpack_from(">h", metadata, at)[0]
+            names.append(metadata[at + 2:at + 2 + size].decode())
+            at += 2 + size
+        whole = metadata[at:] == b"\xff\xff\xff\xff" and count >= 0
+        return f"v{version}({'+'.join(names)})" if whole else None
+    except (struct.error, UnicodeDecodeError):
+        return None
+
+
 def short(value):
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k}={short(v)}" for k, v in value.items() if v not in (None, "", [], b"") or k == "error") + "}"
     if isinstance(value, list):
         return "[" + ", ".join(short(v) for v in value) + "]"
-    return str(value) if not isinstance(value, bytes) else repr(value)[1:]
+    return str(value) if not isinstance(value, bytes) else subscription(value) or repr(value)[1:]
 
 
 class Names:
@@ -74,8 +90,8 @@ class Names:
             return out
         if isinstance(value, list):
             out = [self.of(v, key) for v in value]
-            if key in ("members", "groups", "assignments") and all(isinstance(v, dict) for v in out):
-                out.sort(key=lambda v: (str(v.get("member", v.get("group"))), str(v)))
+            if key in ("members", "groups", "assignments", "configs") and all(isinstance(v, dict) for v in out):
+                out.sort(key=lambda v: (str(v.get("member", v.get("group", v.get("name")))), str(v)))
             elif key == "topics" and all(isinstance(v, dict) for v in out):
                 out.sort(key=lambda v: (str(v.get("name")), str(v.get("topic_id"))))
             elif key in ("partitions", "results"):
@@ -88,7 +104,7 @@ class Names:
         if isinstance(value, str):
             if value in self.members:
                 return self.members[value]
-            if value == self.group or value == self.group + "-other":
+            if value in (self.group, self.group + "-other", self.group + "-nowhere"):
                 return "group" + value[len(self.group):]
             if MEMBER_ID.match(value) and key in ("member", "leader"):
                 return "unnamed:" + MEMBER_ID.match(value)[1]
@@ -181,7 +197,7 @@ def differences(kafka, muster, names):
 
 
 def story(kafka, muster):
-    """The two transcripts, side by side, as lines."""
+    """The two transcripts, side by side, as lines; what both answer alike at the closing is left out."""
     names = names_of(kafka, muster)
     lines = []
     steps = [*kafka.sequence["steps"], ("tick", 1, 0)]
@@ -191,9 +207,12 @@ def story(kafka, muster):
         if asked[0] != asked[1]:
             events.setdefault(k.phase, []).append(f"    !! {k.step} is {asked[0]} to Kafka, {asked[1]} to Muster")
             break
-        events.setdefault(k.phase, []).append(f"  {k.step:2d} a{k.actor} {asked[0]}")
         answers = [None if e.answered is None else short(names[i].answer(e)) for i, e in enumerate((k, m))]
-        if k.answered == m.answered and answers[0] == answers[1]:
+        alike = k.answered == m.answered and answers[0] == answers[1]
+        if alike and k.phase >= len(steps):
+            continue
+        events.setdefault(k.phase, []).append(f"  {k.step:2d} a{k.actor} {asked[0]}")
+        if alike:
             if k.answered is not None:
                 events.setdefault(k.answered, []).append(f"       both to {k.step}: {answers[0]}")
             continue

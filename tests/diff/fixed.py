@@ -22,10 +22,10 @@ def ask(actor, name, version, values):
     return ("ask", actor, lambda choice: (name, version, {"group": choice.group, **values(choice)}))
 
 
-def join(actor, version=9, session=30, rebalance=60, offers=("range",), instance=None, member=None, metadata=b""):
+def join(actor, version=9, session=30, rebalance=60, offers=("range",), instance=None, member=None, metadata=b"", type="consumer"):
     return ask(actor, "JoinGroup", version, lambda c: {
         "session_ms": round(session * sequences.SLOT * 1000), "rebalance_ms": round(rebalance * sequences.SLOT * 1000), "instance": instance,
-        "member": c.actor.member if member is None else member, "protocol_type": "consumer",
+        "member": c.actor.member if member is None else member, "protocol_type": type,
         "protocols": [{"name": name, "metadata": metadata} for name in offers]})
 
 
@@ -48,6 +48,10 @@ def leave(actor, version=3):
 def commit(actor, version=8, generation=-1, metadata=""):
     return ask(actor, "OffsetCommit", version, lambda c: {
         "generation": generation, "member": "", "topics": [{"name": "t", "partitions": [{"index": 0, "offset": 1, "metadata": metadata}]}]})
+
+
+def fetch_all(actor, version=8):
+    return ("ask", actor, lambda c: ("OffsetFetch", version, {"groups": [{"group": c.group, "topics": None}]}))
 
 
 def plain(actor, name, version, **values):

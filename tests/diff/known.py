@@ -5,7 +5,7 @@ compared, because the groups have taken different ways. `shown_by` are fixed seq
 after some tries: the test fails when an entry is no longer needed.
 """
 from fixed import commit, drop, formed, heartbeat, join, leave, plain, sequence, stable, sync, tick
-from sequences import METADATA_MAX, REBALANCES, SESSIONS
+from sequences import BROKEN_METADATA, METADATA_MAX, REBALANCES, SESSIONS
 
 
 class Known:
@@ -134,7 +134,46 @@ def sign_of_life_while_new(d):
 def partition_asked_twice(d):
     if d.entry.name != "ListOffsets" or not d.field.startswith("topics"):
         return False
-    return any(len({p["index"] for p in t["partitions"]}) < len(t["partitions"]) for t in d.entry.values["topics"])
+    asked = [(t["name"], p["index"]) for t in d.entry.values["topics"] for p in t["partitions"]]
+    twice = {place for place in asked if asked.count(place) > 1}
+
+    def others(answer):
+        return sorted((t["name"], p["index"], str(p)) for t in answer["topics"] for p in t["partitions"] if (t["name"], p["index"]) not in twice)
+    said = [(t["name"], p["index"], p["error"]) for t in d.kafka_entry.answer["topics"] for p in t["partitions"]]
+    return all(said.count((*place, 42)) == 1 for place in twice) and others(d.kafka_entry.answer) == others(d.muster_entry.answer)
+
+
+def topic_named_twice(d):
+    """The same partitions with the same results, under one topic in Kafka."""
+    if d.entry.name not in ("OffsetCommit", "OffsetDelete", "ListOffsets") or d.field != "topics":
+        return False
+
+    def flat(topics):
+        return sorted((str(t.get("name")), str(t.get("topic_id")), str(p)) for t in topics for p in t["partitions"])
+    names = [str(t.get("name", t.get("topic_id"))) for t in d.entry.values["topics"]]
+    return len(set(names)) < len(names) and flat(d.kafka) == flat(d.muster)
+
+
+def resource_of_no_kind(d):
+    if d.entry.name != "DescribeConfigs":
+        return False
+    kafka, muster = (sorted((r["type"], r["name"], r["error"]) for r in e.answer["results"]) for e in (d.kafka_entry, d.muster_entry))
+    unknown = [r for r in muster if r[0] in (0, 99)]
+    return bool(unknown) and all(r[2] == 42 for r in unknown) and kafka == [(kind, name, 42) for kind, name, _ in muster]
+
+
+def transactions(d):
+    return d.entry.name == "FindCoordinator" and d.entry.values["key_type"] == 1 and error_in(d.kafka_entry) == 0 and error_in(d.muster_entry) == 15
+
+
+def error_in(entry):
+    return entry.answer["coordinators"][0]["error"] if entry.version >= 4 else entry.answer["error"]
+
+
+def unreadable_subscription(d):
+    """A consumer has joined with a subscription that Kafka's reader throws at."""
+    return any(e.name == "JoinGroup" and e.phase <= d.phase() and e.values.get("protocol_type", "consumer") == "consumer" and e.values["protocols"] and
+               e.values["protocols"][0]["metadata"] in BROKEN_METADATA and error_of(e) not in (23, 24, 26, 79, 82) for e in d.kafka_entries)
 
 
 def other_origin(d):
@@ -208,6 +247,19 @@ KNOWN = [
     Known("a partition asked twice",
           "ListOffsets answers each time the same; Kafka answers once, with 42.", partition_asked_twice,
           sequence(plain(0, "ListOffsets", 5, topics=[{"name": "t", "partitions": [{"index": 1}, {"index": 1}]}]))),
+    Known("a topic named twice",
+          "A topic that a request names twice is answered twice, as it was asked; in Kafka's answer all its partitions stand under one.",
+          topic_named_twice, sequence(("ask", 0, lambda c: ("OffsetCommit", 8, {"group": c.group, "generation": -1, "topics": [
+              {"name": "t", "partitions": [{"index": i, "offset": 1}]} for i in (0, 7)]})))),
+    Known("a resource of no kind",
+          "DescribeConfigs refuses a resource of an unknown kind, and answers about the others; Kafka refuses all.", resource_of_no_kind,
+          sequence(plain(0, "DescribeConfigs", 4, resources=[{"type": 4, "name": "1000", "keys": ["group.max.size"]}, {"type": 99, "name": "x", "keys": None}]))),
+    Known("no transactions", "FindCoordinator for a transaction finds nothing (15).", transactions,
+          sequence(plain(0, "FindCoordinator", 4, keys=["x"], key_type=1), plain(0, "FindCoordinator", 3, key="x", key_type=1))),
+    Known("a subscription that cannot be read stops nothing",
+          "A member's metadata with a negative count or length, or that end within the user data, make Kafka's join phase throw: nobody is "
+          "ever answered. We answer, and know nothing of the group's topics.", unreadable_subscription,
+          *(sequence(join(0, 3, metadata=metadata), tick()) for metadata in BROKEN_METADATA), ends=True),
     Known("client id and host of the latest join",
           "DescribeGroups shows where a member joined from last; Kafka shows where it joined from first, which misleads after a restart.",
           other_origin, sequence(stable(1), ("ask", 1, lambda c: ("JoinGroup", 4, {

@@ -10,6 +10,7 @@ from sequences import APIS, BURST, TOPICS, Actor, Choice
 QUICK = 0.005  # s; a request that is unanswered so long is probed for
 ANSWER = 8.0  # s; a server that does not answer a probe is broken
 AFTER_PROBE = 0.003
+PARKED = ("JoinGroup", "SyncGroup")  # no other request waits for anything but the log
 
 
 class Broken(Exception):
@@ -189,7 +190,7 @@ class Player:
 
     async def settle(self, entry):
         """Until the request is answered or parked for good, and what it set off at once has arrived."""
-        end = asyncio.get_running_loop().time() + QUICK
+        end = asyncio.get_running_loop().time() + (QUICK if entry.name in PARKED else ANSWER)
         while entry.answered is None:
             self.changed.clear()
             try:

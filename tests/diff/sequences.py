@@ -17,6 +17,7 @@ SLOT = 2.0
 BURST = 0.11  # of a slot: steps are sent no later than this
 INITIAL_DELAY = 0.2
 SESSIONS = [1.14, 2.14, 3.14, 30, 30, 30]  # slots
+JITTER = 0.03  # of a session: those that begin together do not end together, in an order that neither server promises
 REBALANCES = [1.22, 2.22, 60, 60]
 MIN_SESSION_MS, MAX_SESSION_MS = 300, 600000
 MAX_SIZE = 5
@@ -25,9 +26,14 @@ TOPICS = {"t": 4, "u": 2}
 PARTITIONS = 8  # of __consumer_offsets
 
 PROTOCOLS = [["range"], ["range"], ["range", "roundrobin"], ["roundrobin", "range"], ["roundrobin", "range", "sticky"], ["sticky"]]
-COMMON_OPS = ["auto"] * 46 + ["join"] * 12 + ["sync"] * 8 + ["heartbeat"] * 8 + ["leave"] * 5 + ["commit"] * 9 + ["fetch"] * 4 + \
-    ["describe"] * 3 + ["list"] * 1 + ["delete"] * 2 + ["offset_delete"] * 2
-CATALOG_OPS = ["find", "metadata", "list_offsets"]
+COMMON_OPS = ["auto"] * 46 + ["join"] * 12 + ["sync"] * 8 + ["heartbeat"] * 8 + ["leave"] * 6 + ["commit"] * 9 + ["fetch"] * 6 + \
+    ["describe"] * 4 + ["list"] * 3 + ["delete"] * 3 + ["offset_delete"] * 4
+CATALOG_OPS = ["find", "find", "configs", "configs", "metadata", "list_offsets"]
+GROUP_SETTINGS = ["group.min.session.timeout.ms", "group.max.session.timeout.ms", "group.initial.rebalance.delay.ms", "group.max.size",
+                  "offset.metadata.max.bytes", "offsets.retention.minutes", "offsets.retention.check.interval.ms", "offsets.topic.num.partitions"]
+# What a member may send instead of a subscription: nothing, cut short, followed by more; and such that Kafka's reader throws (known.py).
+ODD_METADATA = [b"", b"\0", b"\0\1\0\0\0\1\0\1t", b"\0\1\0\0\0\1\0\1u\0\0\0\1xmore", b"\xff\xff\0\0\0\0\xff\xff\xff\xfe"]
+BROKEN_METADATA = [b"\0\0\xff\xff\xff\xff\xff\xff\xff\xff", b"\0\0\0\0\0\1\xff\xff\xff\xff\xff\xff", b"\0\1\0\0\0\1\0\1t\0\0\0\5x"]
 
 
 def make(seed):
@@ -39,6 +45,9 @@ def make(seed):
     if r.random() < 0.5:
         for actor in actors:
             actor["offers"] = actors[0]["offers"]
+    if r.random() < 0.06:
+        for actor in actors:
+            actor["type"] = "connect"
     steps = []
 
     def add(op, actor):
@@ -59,7 +68,7 @@ def make(seed):
         if r.random() < 0.3:
             tick(1)
     for _ in range(r.randint(1, 5)):
-        ops = CATALOG_OPS if r.random() < 0.03 else COMMON_OPS
+        ops = CATALOG_OPS if r.random() < 0.05 else COMMON_OPS
         for _ in range(r.randint(1, 6)):
             add(r.choice(ops), r.randrange(n))
         tick()
@@ -77,6 +86,7 @@ class Actor:
     def __init__(self, number, spec):
         self.number, self.instance, self.offers = number, spec["instance"], spec["offers"]
         self.client_id = spec.get("client_id", f"a{number}")
+        self.type = spec.get("type", "consumer")
         self.member, self.generation, self.old = "", -1, []
         self.protocol = self.leader = None
         self.members, self.want = [], "join"
@@ -152,6 +162,11 @@ class Choice:
     def group_id(self):
         return "" if self.wild(0.01) else self.group
 
+    def group_ids(self):
+        """Of a request that takes several."""
+        more = self.r.choice([[], [], [], [], [], [], [""], [self.group + "-other"], [self.group], [self.group + "-other", self.group + "-nowhere"]])
+        return [self.group, *more]
+
     def topics(self, version, by_id_from):
         out = []
         if self.wild(0.02):
@@ -165,6 +180,8 @@ class Choice:
             unknown = bytes(16) if self.wild(0.1) else b"no such topic id"
             key = {"topic_id": self.topic_ids.get(topic, unknown)} if by_id else {"name": topic}
             out.append((key, partitions))
+        if self.wild(0.02):  # once more
+            out.append((out[0][0], [0, 2]))
         return out
 
     # ---- membership ----
@@ -181,16 +198,19 @@ class Choice:
         names = r.choice(PROTOCOLS) if self.wild(wildness) else self.actor.offers
         topics = r.choice([["t"], ["t", "u"], []]) if self.wild(0.1) else ["t"]
         metadata = subscription(topics, random.Random(self.actor.number if not self.wild(wildness) else r.random()))
+        if self.wild(0.02):
+            metadata = r.choice(ODD_METADATA * 4 + BROKEN_METADATA)
         instance = self.instance(self.wild(wildness))
-        session = r.choice(SESSIONS)
-        if instance is not None and not self.wild(0.1):  # a static member comes back with the same settings
+        session = r.choice(SESSIONS) + r.uniform(0, JITTER)
+        if instance is not None and version >= 5 and not self.wild(0.1):  # a static member comes back with the same settings
             session = SESSIONS[2] if instance == "i0" else SESSIONS[-1]
         session_ms = round(session * SLOT * 1000) if not self.wild(0.02) else r.choice([MIN_SESSION_MS - 1, MAX_SESSION_MS + 1])
         rebalance = r.choice(REBALANCES)
         return "JoinGroup", version, {
             "group": self.group_id(), "session_ms": session_ms, "rebalance_ms": round(rebalance * SLOT * 1000),
             "member": self.member(self.wild(wildness)), "instance": instance,
-            "protocol_type": r.choice(["", "connect"]) if self.wild(0.02) else "consumer",
+            "protocol_type": r.choice(["", "connect", "consumer"]) if self.wild(0.02) else self.actor.type,
+            "reason": r.choice([None, None, "", "because"]),
             "protocols": [] if self.wild(0.01) else [{"name": n, "metadata": metadata} for n in names]}
 
     def sync(self, wildness=0.12):
@@ -202,9 +222,9 @@ class Choice:
                     assignments.append({"member": member, "assignment": b"part %d of %d" % (i, actor.generation)})
             if self.wild(0.05):
                 assignments.append({"member": "no-such-member", "assignment": b"lost"})
-        proto, kind = actor.protocol or None, "consumer"
+        proto, kind = actor.protocol or None, actor.type
         if self.wild(wildness):
-            proto, kind = r.choice([(None, "consumer"), (proto, None), (None, None), ("wrong", "consumer"), (proto, "wrong")])
+            proto, kind = r.choice([(None, kind), (proto, None), (None, None), ("wrong", kind), (proto, "wrong")])
         return "SyncGroup", version, {
             "group": self.group_id(), "generation": self.generation(self.wild(wildness)), "member": self.member(self.wild(wildness)),
             "instance": self.instance(self.wild(wildness)), "protocol_type": kind, "protocol": proto, "assignments": assignments}
@@ -220,7 +240,7 @@ class Choice:
             return "LeaveGroup", version, {"group": self.group_id(), "member": self.member(self.wild())}
         members = []
         for _ in range(self.r.choice([0, 1, 1, 1, 1, 2, 3])):
-            members.append({"member": self.member(self.wild(0.3)), "instance": self.instance(self.wild(0.3))})
+            members.append({"member": self.member(self.wild(0.3)), "instance": self.instance(self.wild(0.3)), "reason": self.r.choice([None, "because"])})
         return "LeaveGroup", version, {"group": self.group_id(), "members": members}
 
     # ---- offsets ----
@@ -231,6 +251,10 @@ class Choice:
                   "instance": self.instance(self.wild(wildness))}
         if self.wild(wildness) or version == 0:  # that one knows no members
             values.update(generation=-1, member="", instance=None)
+            if self.wild(0.2):
+                values["group"] = self.group + "-other"
+        if self.wild(0.5):
+            values["retention_ms"] = r.choice([0, 60000, 3600000])
         values["topics"] = [dict(key, partitions=[
             {"index": p, "offset": r.choice([-2, -1]) if self.wild(0.02) else r.randint(0, 1000), "leader_epoch": r.choice([-1, 0, 3]),
              "metadata": r.choice([None, "", "meta", "é" * METADATA_MAX, "é" * (METADATA_MAX + 1), "m" * 41])} for p in partitions])
@@ -242,9 +266,7 @@ class Choice:
         topics = [dict(key, partitions=p) for key, p in self.topics(version, 10)] if not (self.wild(0.4) and version >= 2) else None
         if version < 8:
             return "OffsetFetch", version, {"group": self.group, "topics": topics, "require_stable": self.wild(0.3)}
-        groups = [{"group": self.group, "topics": topics}]
-        if self.wild(0.2):
-            groups.append({"group": self.group + self.r.choice(["", "-other", "-other"]), "topics": topics})
+        groups = [{"group": group, "topics": topics if self.wild(0.7) else None} for group in self.group_ids()]
         if self.wild(0.1) and version >= 9:
             groups[0].update(member=self.member(False), epoch=self.generation(self.wild(0.5)))
         return "OffsetFetch", version, {"groups": groups, "require_stable": self.wild(0.3)}
@@ -260,30 +282,37 @@ class Choice:
     def describe(self):
         if "DescribeGroups" not in self.served:
             return None
-        groups = [self.group] + ([self.group + "-other"] if self.wild(0.1) else [])
-        return "DescribeGroups", self.version("DescribeGroups"), {"groups": groups}
+        return "DescribeGroups", self.version("DescribeGroups"), {"groups": self.group_ids(), "operations": self.wild(0.3)}
 
     def list(self):
         if "ListGroups" not in self.served:
             return None
         version = self.version("ListGroups")
-        states = self.r.choice([[], [], ["Stable"], ["empty", "PreparingRebalance"], ["nonsense"]])
-        types = self.r.choice([[], [], ["classic"], ["Consumer"]])
+        states = self.r.choice([[], [], ["Stable"], ["empty", "PreparingRebalance"], ["COMPLETINGREBALANCE"], ["Dead"], [""], ["nonsense"]])
+        types = self.r.choice([[], [], [], ["classic"], ["Consumer"], ["CLASSIC", "share"], [""]])
         return "ListGroups", version, {"states": states, "types": types}
 
     def delete(self):
         if "DeleteGroups" not in self.served:
             return None
-        groups = [self.group] + ([self.group + "-other"] if self.wild(0.1) else [])
-        return "DeleteGroups", self.version("DeleteGroups"), {"groups": groups}
+        return "DeleteGroups", self.version("DeleteGroups"), {"groups": self.group_ids()}
 
     # ---- catalog ----
 
     def find(self):
         version = self.version("FindCoordinator")
         keys = [self.group] + (["other", ""] if self.wild(0.3) else [])
-        kind = 0 if not self.wild(0.2) else self.r.choice([3, 2, -1])
+        kind = 0 if not self.wild(0.2) else self.r.choice([3, 2, 1, -1])
         return "FindCoordinator", version, {"key": self.group, "key_type": kind} if version < 4 else {"keys": keys, "key_type": kind}
+
+    def configs(self):
+        version = self.version("DescribeConfigs")
+        keys = self.r.sample(GROUP_SETTINGS, self.r.randint(1, len(GROUP_SETTINGS))) + (["nonsense"] if self.wild(0.2) else [])
+        resources = [{"type": 4, "name": "1000", "keys": keys}]
+        if self.wild(0.3):
+            kind, name = self.r.choice([(4, ""), (4, "7"), (4, "x"), (2, "t"), (2, "nowhere"), (2, "bad name"), (32, ""), (0, "x"), (99, "x")])
+            resources.append({"type": kind, "name": name, "keys": ["nonsense"]})
+        return "DescribeConfigs", version, {"resources": resources, "synonyms": self.wild(0.5)}
 
     def metadata(self):
         version = self.version("Metadata")
@@ -302,5 +331,5 @@ class Choice:
 
 
 APIS = ["JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "OffsetDelete", "DescribeGroups", "ListGroups",
-        "DeleteGroups", "FindCoordinator", "Metadata", "ListOffsets"]
+        "DeleteGroups", "FindCoordinator", "DescribeConfigs", "Metadata", "ListOffsets"]
 assert set(APIS) <= set(API)

@@ -1,12 +1,15 @@
 """The classic group protocol of Muster against that of a real Kafka broker: random sequences of requests to both, the answers compared.
 
-usage: test_diff.py [--seconds N] [--sequences N] [--seed N] [--at-once N] [--slot S] [--replay SEED]... [--without WORDS] [--keep FOLDER]
+usage: test_diff.py [--core N] [--seconds N] [--sequences N] [--seed N] [--at-once N] [--slot S] [--replay SEED]... [--without WORDS]
+                    [--keep FOLDER] | --expiry
 
-  --seconds N    starts new sequences for so long (75)
-  --sequences N  ends when so many were compared, whatever the time
-  --seed N       the first seed; by itself it is taken from the clock; sequences have seeds N, N+1, ...
-  --at-once N    so many sequences at the same time, fewer where the machine is too slow for it
-  --slot S       length of a slot in seconds (2); longer for a machine that is busy, with more at once
+  --core N       plays the sequences 1 to N first, whatever the time (0)
+  --seconds N    starts further sequences for so long (75), with seeds from the clock on, which the first line of the result names
+  --sequences N  instead of --seconds: exactly so many further sequences
+  --seed N       instead of the clock: sequences have seeds N, N+1, ...
+  --at-once N    so many sequences at the same time (300), fewer where the machine is too slow for it
+  --slot S       length of a slot in seconds; by itself 2 to 6, the longer the busier the machine is
+  --expiry       only a few fixed sequences, with servers that look for expired offsets all the time
   --replay SEED  plays only that one, prints the transcripts; may be given more than once
   --without WORDS  as if known.py had no entry whose name has these words: shows what that entry explains, shrunk
   --keep FOLDER  Kafka's log goes there, and the transcripts of differences that did not show again
@@ -17,6 +20,7 @@ Exit status 77, with the reason, where there is no root, no TAP device, no java 
 import argparse
 import asyncio
 import collections
+import itertools
 import os
 import shutil
 import sys
@@ -27,21 +31,25 @@ import broker
 import compare
 import sequences
 from known import KNOWN
+from once import EXPIRING, ONCE
 from play import Broken, Player, Side
 
 TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
 REPLAYS = 3  # a difference counts when it shows this many times in a row, and Kafka says the same each time
 SHRUNK_MOST = 6
 FEWEST = 10  # a run that compares fewer has failed
-SHRINK_SECONDS = 60
+ENOUGH = 2000  # so many sequences must have asked for every version
+SHRINK_SECONDS = 120
+LATE_MOST = 8  # times that a sequence is played in vain before it counts as not compared
 
 
-def settings():
+def settings(options):
+    expiry = {"offsets.retention.check.interval.ms": round(sequences.SLOT * 250), "offsets.retention.minutes": 1} if options.expiry else {}
     return {
         "group.initial.rebalance.delay.ms": round(sequences.INITIAL_DELAY * sequences.SLOT * 1000),
         "group.min.session.timeout.ms": sequences.MIN_SESSION_MS, "group.max.session.timeout.ms": sequences.MAX_SESSION_MS,
         "group.max.size": sequences.MAX_SIZE, "offset.metadata.max.bytes": sequences.METADATA_MAX,
-        "offsets.topic.num.partitions": sequences.PARTITIONS,
+        "offsets.topic.num.partitions": sequences.PARTITIONS, **expiry,
     }
 
 
@@ -88,8 +96,8 @@ class Pair:
         plays = await asyncio.gather(*(self.play_patiently(sequence, 3) for _ in range(times)))
         return [players and compare.compare(*players, KNOWN)[0] for players in plays]
 
-    async def shrink(self, sequence, signature):
-        """The shortest sequence found that still shows a difference of that signature."""
+    async def shrink(self, sequence):
+        """The shortest sequence found that still shows an unexplained difference, be it another one."""
         end = time.monotonic() + SHRINK_SECONDS
         best, size = sequence, max(1, len(sequence["steps"]) // 2)
         while time.monotonic() < end:
@@ -99,10 +107,10 @@ class Pair:
             if size == 1:
                 tries += [dict(best, steps=[*best["steps"][:i], ("tick", 1, 0), *best["steps"][i + 1:]])
                           for i, step in enumerate(best["steps"]) if step[0] == "tick" and step[1] > 1]
-            results = await asyncio.gather(*(self.still(t, signature) for t in tries))
+            results = await asyncio.gather(*(self.still(t) for t in tries))
             good = [t for t, same in zip(tries, results) if same]
             if good:
-                best = good[-1]
+                best = min(good, key=lambda t: sum(step[1] if step[0] == "tick" else 1 for step in t["steps"]))
                 size = min(size, max(1, len(best["steps"]) // 2))
             elif size > 1:
                 size = size // 2
@@ -110,32 +118,37 @@ class Pair:
                 break
         return best
 
-    async def still(self, sequence, signature):
-        return all(d is not None and d.signature() == signature for d in await self.differences(sequence, 2))
+    async def still(self, sequence):
+        found = await self.differences(sequence, 2)
+        return None not in found and found[0].signature() == found[1].signature()
 
 
-class Needed:
-    """Shows that every entry of known.py is needed."""
+class Fixed:
+    """The fixed sequences: every entry of known.py is needed, and what once differed does not any more."""
 
-    TRIES = 12  # some depend on the order of Kafka's hash maps, which is random
+    TRIES = (1, 4, 12)  # so many at the same time; some depend on the order of Kafka's hash maps, which is random
 
-    def __init__(self, pair):
-        self.pair = pair
+    def __init__(self, pair, different, alike):
+        """Entries of known.py; {name: sequence}."""
+        self.pair, self.different, self.same = pair, different, alike
 
     async def run(self):
-        """The number of entries that no difference asked for."""
-        results = await asyncio.gather(*(self.shown(entry) for entry in KNOWN))
-        for entry, why in zip(KNOWN, results):
+        """The number of failures, which are printed."""
+        start = time.monotonic()
+        results = await asyncio.gather(*(self.shown(entry) for entry in self.different), *(self.alike(s) for s in self.same.values()))
+        titles = [f'known difference "{entry.name}" is not shown by its sequence' for entry in self.different]
+        titles += [f'"{name}" differs' for name in self.same]
+        for title, why in zip(titles, results):
             if why:
-                print(f"known difference \"{entry.name}\" is not shown by its sequence: {why}", flush=True)
+                print(f"{title}: {why}", flush=True)
+        print(f"slots of {sequences.SLOT} s; {len(titles)} fixed sequences in {time.monotonic() - start:.0f} s", flush=True)
         return sum(1 for why in results if why)
 
     async def shown(self, entry):
         """None, or why not."""
         why = "it has none"
-        for _ in range(self.TRIES):
-            for sequence in entry.shown_by:
-                players = await self.pair.play_patiently(sequence)
+        for tries in self.TRIES:
+            for players in await asyncio.gather(*(self.pair.play_patiently(s) for s in entry.shown_by * tries)):
                 if players is None:
                     why = "this machine is too slow"
                     continue
@@ -145,30 +158,83 @@ class Needed:
                 why = difference.signature() if difference else f"Kafka and Muster agree (apart from {met})"
         return why
 
+    async def alike(self, sequence):
+        """None, or where they differ."""
+        players = await self.pair.play_patiently(sequence)
+        if players is None:
+            return "this machine is too slow"
+        difference, met, ended = compare.compare(*players, KNOWN)
+        if difference is None and not ended:
+            return None
+        return "\n".join([difference.signature() if difference else f"it ends with {met}", *compare.story(*players)])
+
+
+class Coverage:
+    """What was asked for."""
+
+    def __init__(self, pair):
+        self.pair = pair
+        self.asked, self.errors = collections.Counter(), collections.defaultdict(set)
+
+    def add(self, players):
+        for kafka, muster in zip(*(p.entries for p in players)):
+            self.asked[kafka.name, kafka.version] += 1
+            for entry in (kafka, muster):
+                self.errors[entry.name].update(errors_in(entry.answer))
+
+    def report(self):
+        """Prints it; returns the versions that were never asked for."""
+        missing = []
+        for name in sequences.APIS:
+            low, high = self.pair.served[name]
+            counts = [self.asked[name, v] for v in range(low, high + 1)]
+            print(f"  {name} {low}-{high}: {sum(counts)} requests, errors {' '.join(map(str, sorted(self.errors[name])))}")
+            missing += [f"{name} {v}" for v, n in enumerate(counts, low) if n == 0]
+        return missing
+
+
+def errors_in(answer):
+    if isinstance(answer, list):
+        return set().union(*map(errors_in, answer))
+    if isinstance(answer, dict):
+        return set().union(*(errors_in(v) for v in answer.values()), [answer["error"]] if "error" in answer else [])
+    return set()
+
 
 class Run:
     """Many sequences, and what came of them."""
 
     def __init__(self, pair, options):
         self.pair, self.options = pair, options
-        self.next_seed = options.seed
+        further = range(options.seed, options.seed + options.sequences)
+        self.seeds = collections.deque([*range(1, options.core + 1), *further])
+        self.fresh = itertools.count(options.seed)
+        self.last = options.seed - 1 + options.sequences  # further seed
         self.at_once = options.at_once  # as many as this machine can do in time
-        self.same, self.ended, self.late, self.unstable, self.requests = 0, 0, 0, 0, 0
-        self.met, self.suspects = collections.Counter(), []
+        self.same, self.ended, self.unstable, self.requests = 0, 0, 0, 0
+        self.late, self.late_of = 0, collections.Counter()
+        self.met, self.suspects, self.coverage = collections.Counter(), [], Coverage(pair)
         self.end, self.slowed = time.monotonic() + options.seconds, 0
 
-    def more(self):
-        if self.options.sequences:
-            return self.same + self.ended + len(self.suspects) < self.options.sequences
-        return time.monotonic() < self.end
+    def next_seed(self):
+        if self.seeds:
+            return self.seeds.popleft()
+        if self.options.sequences or time.monotonic() >= self.end:
+            return None
+        self.last = next(self.fresh)
+        return self.last
 
     async def worker(self, number):
         await asyncio.sleep(sequences.SLOT * 4 * number / self.options.at_once)
-        while self.more():
+        while True:
             if number >= self.at_once:
                 await asyncio.sleep(sequences.SLOT)
+                if not self.seeds:  # the others take what is left
+                    return
                 continue
-            seed, self.next_seed = self.next_seed, self.next_seed + 1
+            seed = self.next_seed()
+            if seed is None:
+                return
             await self.one(sequences.make(seed))
 
     def slow_down(self):
@@ -177,13 +243,19 @@ class Run:
             self.at_once, self.slowed = max(10, self.at_once * 0.8), time.monotonic()
 
     async def one(self, sequence):
+        seed = sequence["seed"]
         players = await self.pair.play(sequence)
         if players is None:
-            self.late += 1
+            self.late_of[seed] += 1
             self.slow_down()
+            if self.late_of[seed] < LATE_MOST:
+                self.seeds.append(seed)
+            else:
+                self.late += 1
             return
         self.at_once = min(self.options.at_once, self.at_once + 0.5)
         self.requests += len(players[0].entries)
+        self.coverage.add(players)
         difference, met, ended = compare.compare(*players, KNOWN)
         self.met.update(met)
         if difference is not None:
@@ -193,16 +265,33 @@ class Run:
         else:
             self.same += 1
 
+    async def tell_progress(self):
+        while True:
+            await asyncio.sleep(60)
+            print(f"  {time.strftime('%H:%M:%S')} {self.same + self.ended} sequences compared, {len(self.suspects)} differ, {sum(self.late_of.values())} "
+                  f"played again because of the time; {self.at_once:.0f} at once", flush=True)
+
     async def run(self):
+        progress = asyncio.create_task(self.tell_progress())
         await asyncio.gather(*(self.worker(i) for i in range(self.options.at_once)))
-        print(f"seeds {self.options.seed} to {self.next_seed - 1}: {self.same} sequences alike to the end, {self.ended} up to a known difference, "
-              f"{self.late} not counted because this machine was too slow, {self.requests} requests to each server", flush=True)
+        progress.cancel()
+        core = f"1 to {self.options.core} and " if self.options.core else ""
+        print(f"seeds {core}{self.options.seed} to {self.last}: {self.same} sequences alike to the end, {self.ended} up to a known difference, "
+              f"{len(self.suspects)} that differ, {self.late} not compared because this machine was too slow, {self.requests} requests to each server")
+        missing = self.coverage.report()
         for name, times in self.met.most_common():
             print(f"  known difference met {times} times: {name}")
-        return await self.judge()
+        failures = await self.judge()
+        if missing and self.same + self.ended >= ENOUGH:
+            print(f"never asked for: {', '.join(missing)}")
+            failures += 1
+        if self.same < FEWEST:
+            print(f"only {self.same} sequences could be compared to the end: nothing is proven")
+            failures += 1
+        return failures
 
     async def judge(self):
-        """Replays what looked different; returns the number of differences that stay."""
+        """Replays what looked different; returns the number of sequences whose difference stays."""
         by_signature = {}
         for signature, sequence, lines in sorted(self.suspects, key=lambda s: len(s[1]["steps"])):
             by_signature.setdefault(signature, []).append((sequence, lines))
@@ -223,12 +312,17 @@ class Run:
                 else:
                     found.append((len(by_signature[signature]), *result))
         found.sort(key=lambda f: -f[0])
-        shrunk = await asyncio.gather(*(self.pair.shrink(f[1], f[2]) for f in found[:SHRUNK_MOST]))
+        shrunk = await asyncio.gather(*(self.pair.shrink(f[1]) for f in found[:SHRUNK_MOST]))
         for (times, _, signature), sequence in zip(found, shrunk):
             await self.show(times, signature, sequence)
         for times, sequence, signature in found[SHRUNK_MOST:]:
             print(f"\nDIFFERENCE ({times} sequences, not shrunk), seed {sequence['seed']}: {signature}")
-        return sum(f[0] for f in found)
+        if self.unstable:
+            print(f"{self.unstable} sequences differed once and never when they were played again")
+        differing = sum(f[0] for f in found)
+        if differing:
+            print(f"\n{differing} sequences with a difference that known.py does not list")
+        return differing
 
     def tell_unstable(self, signature, sequence, lines, times):
         print(f"  not repeatable ({times}): seed {sequence['seed']}: {signature}")
@@ -269,24 +363,22 @@ async def inside(options, folder):
     await pair.get_ready()
     if options.replay:
         return max(await asyncio.gather(*(replay(pair, seed) for seed in options.replay)))
-    needless = await Needed(pair).run()
-    run = Run(pair, options)
-    differing = await run.run()
-    if differing:
-        print(f"\n{differing} sequences with a difference that known.py does not list")
-    few = run.same < FEWEST
-    if few:
-        print(f"only {run.same} sequences could be compared to the end: nothing is proven")
-    return 1 if differing or needless or few else 0
+    if options.expiry:
+        return 1 if await Fixed(pair, [], EXPIRING).run() else 0
+    fixed = await Fixed(pair, KNOWN, ONCE).run()
+    return 1 if await Run(pair, options).run() + fixed else 0
 
 
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--core", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=75)
     parser.add_argument("--sequences", type=int, default=0)
     parser.add_argument("--seed", type=int, default=int(time.time()) * 1000)
     parser.add_argument("--at-once", type=int, default=300)
-    parser.add_argument("--slot", type=float, default=sequences.SLOT)
+    busy = os.getloadavg()[0] / (os.cpu_count() or 1)
+    parser.add_argument("--slot", type=float, default=min(max(sequences.SLOT, round(busy)), 3 * sequences.SLOT))
+    parser.add_argument("--expiry", action="store_true")
     parser.add_argument("--replay", type=int, action="append")
     parser.add_argument("--without")
     parser.add_argument("--keep")
@@ -306,17 +398,17 @@ def main():
             print(f"skip: {e}")
             sys.exit(77)
         words = ["--set", "journal.output=none"]
-        for name, value in settings().items():
+        for name, value in settings(options).items():
             words += ["--set", f"{name}={value}"]
         words += ["--set", f"node.id={broker.NODE_ID}", "--set", f"cluster.id={broker.CLUSTER_ID}"]
         for name, partitions in sequences.TOPICS.items():
             words += ["--topic", f"{name}:{partitions}"]
         with_muster = os.path.join(TOP, "deploy", "with-muster")
-        os.execv(with_muster, [with_muster, *words, "--", sys.executable, os.path.realpath(__file__), *sys.argv[1:], "--jars", jars])
+        os.execv(with_muster, [with_muster, *words, "--", sys.executable, os.path.realpath(__file__), *sys.argv[1:], "--slot", str(options.slot), "--jars", jars])
     folder = tempfile.mkdtemp(prefix="kafka-", dir=os.path.dirname(os.environ["MUSTER_RESTART"]))  # with-muster removes it whatever happens
     if options.keep:
         os.makedirs(options.keep, exist_ok=True)
-    kafka = broker.Broker(options.jars, folder, settings())
+    kafka = broker.Broker(options.jars, folder, settings(options))
     try:
         kafka.start()
         status = asyncio.run(inside(options, folder))
