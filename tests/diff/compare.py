@@ -87,6 +87,8 @@ class Names:
             if "host" in out and "port" in out:
                 if (out["host"], out["port"]) == self.address:
                     out["host"] = out["port"] = "here"
+            if out.get("internal") and "topic_id" in out:
+                out["topic_id"] = "of the internal topic"  # each server's own
             return out
         if isinstance(value, list):
             out = [self.of(v, key) for v in value]

@@ -83,12 +83,6 @@ def tied_vote(d):
     return {d.kafka, d.muster} <= candidates and votes.count(d.kafka) == votes.count(d.muster) == max(map(votes.count, votes))
 
 
-def internal_topics(d):
-    if d.entry.name != "Metadata" or d.field != "topics":
-        return False
-    return len([t for t in d.kafka if not t["name"].startswith("__")]) == len(d.muster)
-
-
 def left_before_it_came(d):
     """An id that was handed out (79) but never joined has left; Kafka rebalances for it."""
     for k, m in zip(d.kafka_entries, d.muster_entries):
@@ -271,8 +265,6 @@ KNOWN = [
           sequence(join(0, 3, rebalance=REBALANCES[0]), join(1, 5, rebalance=REBALANCES[0], instance="i0"), tick(), sync(0),
                    join(1, 5, rebalance=REBALANCES[0], instance="i0", member=""), sync(1, instance="i0"), tick(2), heartbeat(0)),
           ends=True),
-    Known("no internal topics", "Metadata of all topics holds __consumer_offsets in Kafka; Muster has no such topic.", internal_topics,
-          sequence(plain(0, "Metadata", 1, topics=None))),
     Known("other words of an error", "The text of an error is our own.", lambda d: d.field.endswith("message") and isinstance(d.muster, str),
           sequence(plain(0, "FindCoordinator", 3, key="group", key_type=9))),
 ]

@@ -63,23 +63,27 @@ def at(*pairs):
     return [TopicPartition(TOPIC, partition, offset) for partition, offset in pairs]
 
 
-def commit(bootstrap, group, *pairs):
-    client = consumer(bootstrap, group)
+def patiently(call):
+    """Again while the broker's coordinator is only just being made or elected."""
     end = time.monotonic() + WAIT_SECONDS
     while True:
         try:
-            client.commit(offsets=at(*pairs), asynchronous=False)
-            break
-        except KafkaException:  # the coordinator is only just being made
+            return call()
+        except KafkaException:
             if time.monotonic() > end:
                 raise
             time.sleep(0.2)
+
+
+def commit(bootstrap, group, *pairs):
+    client = consumer(bootstrap, group)
+    patiently(lambda: client.commit(offsets=at(*pairs), asynchronous=False))
     client.close()
 
 
 def committed(bootstrap, group, partitions=range(PARTITIONS)):
     client = consumer(bootstrap, group)
-    found = client.committed([TopicPartition(TOPIC, p) for p in partitions], timeout=WAIT_SECONDS)
+    found = patiently(lambda: client.committed([TopicPartition(TOPIC, p) for p in partitions], timeout=WAIT_SECONDS))
     client.close()
     return {tp.partition: tp.offset for tp in found if tp.offset >= 0}
 
