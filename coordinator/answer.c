@@ -1,12 +1,14 @@
 /*
  * answer.c - answers out: encoded once, sent in the order of the requests, kept until their turn; and the ways in which a request waits in
- * the session itself: for a time (api_answer_at) and for durability, to go on (api_durable) or to be answered (api_answer_durable).
+ * the session itself: for a time (api_answer_at) and for durability, to go on (api_durable) or to be answered (api_answer_durable). What waits for
+ * other workers stands in forward.c.
  *
  * All ways end in the timer of the request, so that a handler never runs inside of another one's call: what a barrier reports in the middle of
  * a shard's work only hangs the timer, due at once.
  */
 #include <stdlib.h>
 
+#include "coordinator/forward.h"
 #include "coordinator/session.h"
 #include "coordinator/wire/header.h"
 
@@ -15,16 +17,50 @@
 
 /* ---- the bytes that a request keeps ---- */
 
-static bool answer_keep(struct session_request *sr, const uint8_t *p, size_t len)
+/* Room for `len` bytes to keep; NULL: no memory. */
+static uint8_t *answer_room(struct session_request *sr, size_t len)
 {
 	CHECK(sr->bytes == NULL);
 	uint8_t *bytes = len <= sizeof(sr->small) ? sr->small : malloc(len);
 	if (bytes == NULL)
-		return false;
-	memcpy(bytes, p, len);
+		return NULL;
 	sr->bytes = bytes;
 	sr->bytes_len = (uint32_t)len;
 	sr->session->kept_bytes += sr->bytes_len;
+	return bytes;
+}
+
+static bool answer_keep(struct session_request *sr, const uint8_t *p, size_t len)
+{
+	uint8_t *bytes = answer_room(sr, len);
+	if (bytes != NULL)
+		memcpy(bytes, p, len);
+	return bytes != NULL;
+}
+
+static void answer_encode_request(const struct api_call *call, struct writer *w)
+{
+	const struct request *rq = call->rq;
+	struct request_header h = {rq->api_key, rq->version, rq->correlation_id, rq->client_id, true};
+	request_header_encode(w, &h);
+	writer_raw(w, call->body.p, (size_t)call->body.len);
+}
+
+bool answer_keep_request(const struct api_call *call)
+{
+	struct session_request *sr = CONTAINER_OF(call->rq, struct session_request, rq);
+	struct writer w = writer_of(NULL, 0);
+	if (sr->bytes != NULL)
+		return true;
+	answer_encode_request(call, &w);
+	uint8_t *bytes = answer_room(sr, w.need);
+	if (bytes == NULL) {
+		sr->all->stats->session_no_memory++;
+		return false;
+	}
+	w = writer_of(bytes, w.need);
+	answer_encode_request(call, &w);
+	CHECK(!w.full);
 	return true;
 }
 
@@ -42,6 +78,8 @@ void answer_release(struct session_request *sr)
 {
 	struct sessions *all = sr->all;
 	answer_forget(sr);
+	if (unlikely(sr->parts != NULL))
+		forward_drop_parts(sr);
 	sr->state = REQUEST_FREE;
 	sr->session = NULL;
 	sr->next = all->requests_free;
@@ -55,9 +93,11 @@ void answer_unpark(struct session_request *sr)
 		return;
 	sr->parked = false;
 	sr->all->stats->requests_parked_now--;
-	if (sr->session != NULL)
+	if (sr->session != NULL) {
 		sr->session->waiting_group -= sr->waits_group;
-	sr->waits_group = false;
+		sr->session->holding -= sr->holds;
+	}
+	sr->waits_group = sr->holds = false;
 	sr->rq.wait = REQUEST_WAIT_NOTHING;
 }
 
@@ -118,6 +158,20 @@ static size_t answer_encode(struct sessions *all, const struct request *rq, cons
 	}
 }
 
+/* Without any bytes, the connection cannot go on. */
+static void answer_leave(struct session_request *sr, const uint8_t *p, size_t len)
+{
+	struct session *s = sr->session;
+	answer_forget(sr);
+	if (len == 0)
+		answer_abort(s);
+	else if (s->oldest == sr)
+		answer_send(s, p, len);
+	else if (!answer_keep(sr, p, len))
+		answer_abort(s);
+	answer_flush(s);
+}
+
 static void answer_answer(struct request *rq, const void *response, struct now now)
 {
 	struct session_request *sr = CONTAINER_OF(rq, struct session_request, rq);
@@ -130,17 +184,28 @@ static void answer_answer(struct request *rq, const void *response, struct now n
 		return;
 	}
 	size_t len = s->closing ? 0 : answer_encode(sr->all, rq, response);
-	answer_forget(sr);
-	if (len == 0)
-		answer_abort(s);
-	else if (s->oldest == sr)
-		answer_send(s, sr->all->scratch.base, len);
-	else if (!answer_keep(sr, sr->all->scratch.base, len))
-		answer_abort(s);
-	answer_flush(s);
+	answer_leave(sr, sr->all->scratch.base, len);
 }
 
-static void answer_refuse(struct request *rq, struct now now)
+void answer_bytes(struct session_request *sr, const uint8_t *p, size_t len)
+{
+	CHECK(sr->state == REQUEST_OPEN && sr->session != NULL);
+	answer_unpark(sr);
+	sr->state = REQUEST_ANSWERED;
+	answer_leave(sr, p, sr->session->closing ? 0 : len);
+}
+
+void answer_nothing(struct session_request *sr)
+{
+	CHECK(sr->state == REQUEST_OPEN && sr->parked && sr->session != NULL);
+	sr->all->stats->session_dropped++;
+	answer_unpark(sr);
+	answer_forget(sr);
+	sr->state = REQUEST_ANSWERED;
+	answer_flush(sr->session);
+}
+
+void answer_refuse(struct request *rq, struct now now)
 {
 	struct session_request *sr = CONTAINER_OF(rq, struct session_request, rq);
 	CHECK(sr->state == REQUEST_OPEN);
@@ -199,14 +264,24 @@ void answer_timer(struct wheel_timer *timer, void *arg)
 		answer_spoil(sr, now);
 		return;
 	}
-	answer_unpark(sr);
-	if (sr->hold != HOLD_AGAIN) {
-		sr->state = REQUEST_ANSWERED;
-		answer_flush(s);
+	if (sr->hold == HOLD_AGAIN || sr->hold == HOLD_ROOM) {
+		answer_again(sr, now);
 		return;
 	}
-	sr->rq.client_id = BYTES_NULL;
-	if (session_run(sr, bytes_of(sr->bytes, sr->bytes_len), true, now))
+	answer_unpark(sr);
+	sr->state = REQUEST_ANSWERED;
+	answer_flush(s);
+}
+
+void answer_again(struct session_request *sr, struct now now)
+{
+	struct session *s = sr->session;
+	struct reader r = reader_of(sr->bytes, sr->bytes_len);
+	struct request_header h;
+	CHECK(request_header_decode(&h, &r) && h.served);
+	answer_unpark(sr);
+	sr->rq.client_id = h.client_id;
+	if (session_run(sr, bytes_of(r.p, reader_left(&r)), true, now))
 		session_parked(sr, now);
 	else
 		answer_abort(s);
@@ -216,6 +291,7 @@ void api_answer_at(const struct api_call *call, const void *response, uint64_t w
 {
 	struct session_request *sr = CONTAINER_OF(call->rq, struct session_request, rq);
 	size_t len = answer_encode(sr->all, call->rq, response);
+	answer_forget(sr); /* the request, if it was kept */
 	if (len == 0 || !answer_keep(sr, sr->all->scratch.base, len)) {
 		answer_refuse(call->rq, call->now);
 		return;
@@ -248,9 +324,8 @@ bool api_durable(const struct api_call *call, unsigned int n, struct shard *shar
 	sr->in_call = false;
 	if (!sr->barred)
 		return true;
-	if (sr->hold != HOLD_AGAIN && !answer_keep(sr, call->body.p, (size_t)call->body.len)) {
+	if (!answer_keep_request(call)) {
 		answer_drop(call->rq, call->now);
-		sr->all->stats->session_no_memory++;
 		answer_refuse(call->rq, call->now);
 		return false;
 	}
@@ -286,6 +361,7 @@ void api_answer_durable(const struct api_call *call, const void *response, void 
 	struct session_request *sr = CONTAINER_OF(call->rq, struct session_request, rq);
 	struct shard *shard;
 	size_t len = answer_encode(sr->all, call->rq, response);
+	answer_forget(sr); /* the request, if it was kept */
 	if (len == 0 || !answer_keep(sr, sr->all->scratch.base, len)) {
 		answer_refuse(call->rq, call->now);
 		return;

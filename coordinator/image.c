@@ -244,9 +244,14 @@ unsigned int image_topics(const struct image *img, const struct image_topic **ou
 	return img->topics_len;
 }
 
+unsigned int image_shard_node(const struct image *img, unsigned int shard)
+{
+	return shard % img->nodes_len;
+}
+
 const struct image_node *image_shard_owner(const struct image *img, unsigned int shard)
 {
-	return &img->nodes[shard % img->nodes_len];
+	return &img->nodes[image_shard_node(img, shard)];
 }
 
 unsigned int image_shard_of(const struct image *img, struct bytes group_id)

@@ -45,7 +45,8 @@ unsigned int image_topics(const struct image *img, const struct image_topic **ou
 /* NULL when there is none. */
 const struct image_topic *image_topic(const struct image *img, struct bytes name);
 const struct image_topic *image_topic_by_id(const struct image *img, const struct uuid *id);
-/* The node that owns a shard, and the shard of a group id (Kafka's rule: Java string hash of the UTF-16 form). */
+/* The place of the node that owns a shard in the list of nodes; that node; and the shard of a group id (Kafka's rule: Java string hash of the UTF-16 form). */
+unsigned int image_shard_node(const struct image *img, unsigned int shard);
 const struct image_node *image_shard_owner(const struct image *img, unsigned int shard);
 unsigned int image_shard_of(const struct image *img, struct bytes group_id);
 unsigned int image_shards(const struct image *img);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "coordinator/api/log_job.h"
+#include "coordinator/forward.h"
 #include "coordinator/node.h"
 #include "coordinator/session.h"
 
@@ -25,7 +26,8 @@ struct node {
 	bool *writes;  /* per shard: records are on their way, or were when it was looked at last */
 	uint64_t durable; /* of the log, when they were looked at last */
 	bool log_failed;
-	unsigned int shards_len;
+	unsigned int shards_len; /* that are ours */
+	int32_t *places; /* by number of the shard: in `shards`; -1: another worker's */
 	uint64_t next_due; /* not later than any of `due` */
 	unsigned int loading; /* shards that the loader has */
 	bool (*ready)(void *arg, unsigned int shard);
@@ -45,20 +47,27 @@ static void node_look_at_all(struct node *node)
 
 static bool node_make_shards(struct node *node, struct stats *stats, struct now now)
 {
+	const struct mailbox *mailbox = node->cfg.mailbox;
 	unsigned int n = image_shards(node->image);
 	node->shards = calloc(n, sizeof(struct shard *));
 	node->due = calloc(n, sizeof(uint64_t));
 	node->writes = calloc(n, sizeof(bool));
-	if (node->shards == NULL || node->due == NULL || node->writes == NULL)
+	node->places = calloc(n, sizeof(int32_t));
+	if (node->shards == NULL || node->due == NULL || node->writes == NULL || node->places == NULL)
 		return false;
-	for (; node->shards_len < n; node->shards_len++) {
-		unsigned int i = node->shards_len;
-		uint64_t random[2] = {node->cfg.random[0] + i * 0x9e3779b97f4a7c15ull, node->cfg.random[1] ^ i};
-		node->shards[i] = shard_new(i, node->log, node->cfg.groups, stats, random, now);
-		if (node->shards[i] == NULL)
+	for (unsigned int number = 0; number < n; number++) {
+		node->places[number] = -1;
+		if (mailbox != NULL && image_shard_node(node->image, number) != mailbox->self)
+			continue;
+		unsigned int place = node->shards_len;
+		uint64_t random[2] = {node->cfg.random[0] + number * 0x9e3779b97f4a7c15ull, node->cfg.random[1] ^ number};
+		node->shards[place] = shard_new(number, node->log, node->cfg.groups, stats, random, now);
+		if (node->shards[place] == NULL)
 			return false;
 		if (node->cfg.journal != NULL)
-			shard_set_journal(node->shards[i], node->cfg.journal, node->cfg.journal_arg);
+			shard_set_journal(node->shards[place], node->cfg.journal, node->cfg.journal_arg);
+		node->places[number] = (int32_t)place;
+		node->shards_len++;
 	}
 	return true;
 }
@@ -72,7 +81,7 @@ struct node *node_new(const struct node_config *cfg, const struct image *image, 
 	node->image = image;
 	node->log = log;
 	log_jobs_init(&node->jobs, log);
-	if (!sessions_init(&node->sessions, node, image, cfg->max_sessions, stats, now) || !node_make_shards(node, stats, now)) {
+	if (!sessions_init(&node->sessions, node, image, cfg->max_sessions, cfg->mailbox, stats, now) || !node_make_shards(node, stats, now)) {
 		node_free(node);
 		return NULL;
 	}
@@ -90,7 +99,13 @@ void node_free(struct node *node)
 	free(node->shards);
 	free(node->due);
 	free(node->writes);
+	free(node->places);
 	free(node);
+}
+
+bool node_has_shard(const struct node *node, unsigned int shard)
+{
+	return shard < image_shards(node->image) && node->places[shard] >= 0;
 }
 
 /* ---- loading ---- */
@@ -98,7 +113,7 @@ void node_free(struct node *node)
 void node_load(struct node *node, struct stats *own, bool (*ready)(void *arg, unsigned int shard), void *arg)
 {
 	for (unsigned int i = 0; i < node->shards_len; i++)
-		shard_load_begin(node->shards[i], &own[i]);
+		shard_load_begin(node->shards[i], &own[shard_number(node->shards[i])]);
 	node->loading = node->shards_len;
 	node->ready = ready;
 	node->ready_arg = arg;
@@ -106,14 +121,14 @@ void node_load(struct node *node, struct stats *own, bool (*ready)(void *arg, un
 
 struct shard *node_loading_shard(struct node *node, unsigned int shard)
 {
-	CHECK(shard < node->shards_len);
-	return node->shards[shard];
+	CHECK(node_has_shard(node, shard));
+	return node->shards[node->places[shard]];
 }
 
 static void node_take_ready(struct node *node)
 {
 	for (unsigned int i = 0; i < node->shards_len; i++) {
-		if (!shard_is_loading(node->shards[i]) || !node->ready(node->ready_arg, i))
+		if (!shard_is_loading(node->shards[i]) || !node->ready(node->ready_arg, shard_number(node->shards[i])))
 			continue;
 		shard_load_end(node->shards[i]);
 		node->loading--;
@@ -138,7 +153,7 @@ static struct bytes *node_topics_only_in(const struct image *of, const struct im
 bool node_set_image(struct node *node, const struct image *image, struct now now)
 {
 	size_t gone_len, made_len;
-	CHECK(image_shards(image) == node->shards_len);
+	CHECK(image_shards(image) == image_shards(node->image));
 	if (node->loading > 0)
 		return false;
 	struct bytes *gone = node_topics_only_in(node->image, image, &gone_len);
@@ -158,22 +173,36 @@ bool node_set_image(struct node *node, const struct image *image, struct now now
 
 /* ---- for handlers ---- */
 
+int node_owner(const struct node *node, struct bytes group_id)
+{
+	unsigned int number = image_shard_of(node->image, group_id);
+	return node->places[number] >= 0 ? -1 : (int)image_shard_node(node->image, number);
+}
+
 struct shard *node_shard_quiet(struct node *node, struct bytes group_id)
 {
-	return node->shards[image_shard_of(node->image, group_id)];
+	int32_t place = node->places[image_shard_of(node->image, group_id)];
+	return place < 0 ? NULL : node->shards[place];
 }
 
 struct shard *node_shard(struct node *node, struct bytes group_id)
 {
-	unsigned int i = image_shard_of(node->image, group_id);
-	node->due[i] = 0;
+	int32_t place = node->places[image_shard_of(node->image, group_id)];
+	if (place < 0)
+		return NULL;
+	node->due[place] = 0;
 	node->next_due = 0;
-	return node->shards[i];
+	return node->shards[place];
 }
 
 struct shard *node_shard_at(struct node *node, unsigned int i)
 {
 	return i < node->shards_len ? node->shards[i] : NULL;
+}
+
+struct shard *node_shard_by_number(struct node *node, unsigned int number)
+{
+	return node_has_shard(node, number) ? node->shards[node->places[number]] : NULL;
 }
 
 int32_t node_id(const struct node *node)
@@ -258,8 +287,15 @@ static uint64_t node_tick(void *service, struct now now)
 		node_tick_shards(node, now);
 		wish = now.us; /* they may have appended: let the log be polled again */
 	}
+	if (node->sessions.forwards != NULL) {
+		guests_tick(node->sessions.guests, now);
+		forwards_tick(node->sessions.forwards, &node->sessions);
+	}
 	uint64_t jobs = log_jobs_tick(&node->jobs, now);
-	return earlier(earlier(earlier(wish, jobs), sessions_tick(&node->sessions, now)), node->next_due);
+	wish = earlier(earlier(earlier(wish, jobs), sessions_tick(&node->sessions, now)), node->next_due);
+	if (node->sessions.forwards != NULL && (forwards_due(node->sessions.forwards) || guests_due(node->sessions.guests)))
+		return now.us;
+	return wish;
 }
 
 /* ---- the service ---- */
@@ -310,6 +346,13 @@ static void node_closed(void *session, struct now now)
 	node_look_at_all(node);
 }
 
+static void node_mail(void *service, unsigned int from, const struct mail *mail, struct now now)
+{
+	struct node *node = service;
+	if (forward_mail(&node->sessions, from, mail, now))
+		node_look_at_all(node);
+}
+
 static bool node_stop(void *service, struct now now)
 {
 	struct node *node = service;
@@ -329,4 +372,5 @@ const struct service_ops node_service_ops = {
 	.tick = node_tick,
 	.stalled = node_stalled,
 	.stop = node_stop,
+	.mail = node_mail,
 };

@@ -15,6 +15,11 @@ struct node;
 
 struct node_config {
 	int32_t node_id;
+	/*
+	 * To the other workers of the host; worker n is the n-th node of every image. NULL: there are none, and all shards are ours, whatever nodes the
+	 * image lists.
+	 */
+	struct mailbox *mailbox;
 	const struct group_settings *groups; /* outlives the node */
 	unsigned int max_sessions;
 	unsigned int max_fetch_wait_ms;	     /* a Fetch is never parked longer */
@@ -36,10 +41,12 @@ void node_free(struct node *node);
 /*
  * Recovery while the node serves: before the first connection its shards are given to a loader (loader.h), which fills them by node_loading_shard.
  * From then on each of them answers as loading until `ready`, which is asked in every round, says that the loader is through with it. The log is left
- * alone until the first is ready. `own`: counters for each shard.
+ * alone until the first is ready. `own`: counters for each shard of the host, by number, as for `ready`.
  */
 void node_load(struct node *node, struct stats *own, bool (*ready)(void *arg, unsigned int shard), void *arg);
 struct shard *node_loading_shard(struct node *node, unsigned int shard);
+/* Whether the node has this shard. */
+bool node_has_shard(const struct node *node, unsigned int shard);
 
 /* Replaces the image; the old one may be freed after the call. Offsets of topics that the new one lacks are removed. False: no memory, they stay. While
  * shards are loading nothing is done, false. */

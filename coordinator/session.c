@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "coordinator/forward.h"
 #include "coordinator/session.h"
 #include "coordinator/wire/header.h"
 
@@ -39,17 +40,17 @@ static void session_buffer_trim(struct session_buffer *b, size_t keep)
 
 /* ---- all sessions ---- */
 
-bool sessions_init(struct sessions *all, struct node *node, const struct image *image, unsigned int max_sessions, struct stats *stats,
-		   struct now now)
+bool sessions_init(struct sessions *all, struct node *node, const struct image *image, unsigned int max_sessions, struct mailbox *mailbox,
+		   struct stats *stats, struct now now)
 {
 	*all = (struct sessions){.node = node, .image = image, .stats = stats};
-	all->slab_len = max_sessions;
-	all->requests_len = max_sessions + REQUESTS_EXTRA(max_sessions);
+	all->slab_len = max_sessions + guests_max(mailbox);
+	all->requests_len = all->slab_len + REQUESTS_EXTRA(all->slab_len);
 	all->slab = calloc(all->slab_len, sizeof(*all->slab));
 	all->requests = calloc(all->requests_len, sizeof(*all->requests));
 	wheel_init(&all->wheel, now_ms(now));
 	if (all->slab == NULL || all->requests == NULL || !session_buffer_grow(&all->scratch, SCRATCH_KEEP) ||
-	    !session_buffer_grow(&all->block, ARENA_KEEP)) {
+	    !session_buffer_grow(&all->block, ARENA_KEEP) || !forwards_init(all, mailbox) || !guests_init(all, mailbox)) {
 		sessions_fini(all);
 		return false;
 	}
@@ -61,6 +62,8 @@ void sessions_fini(struct sessions *all)
 	for (unsigned int i = 0; i < all->requests_used; i++)
 		if (all->requests[i].bytes != all->requests[i].small)
 			free(all->requests[i].bytes);
+	forwards_fini(all);
+	guests_fini(all);
 	free(all->requests);
 	free(all->slab);
 	free(all->scratch.base);
@@ -113,7 +116,8 @@ static struct session_request *session_take(struct session *s)
 	sr->bytes_len = 0;
 	sr->state = REQUEST_OPEN;
 	sr->hold = HOLD_NONE;
-	sr->parked = sr->waits_group = sr->last = sr->barred = sr->in_call = false;
+	sr->parked = sr->waits_group = sr->last = sr->barred = sr->in_call = sr->holds = sr->gathered = sr->listed = false;
+	sr->parts = NULL;
 	sr->passed = 0;
 	sr->log_error = 0;
 	if (s->youngest == NULL)
@@ -127,7 +131,7 @@ static struct session_request *session_take(struct session *s)
 
 bool session_must_hold(const struct session *s)
 {
-	return s->waiting_group > 0 || !s->reserved || s->unanswered >= SESSION_PIPELINE || s->kept_bytes > SESSION_KEPT_BYTES;
+	return s->waiting_group + s->holding > 0 || !s->reserved || s->unanswered >= SESSION_PIPELINE || s->kept_bytes > SESSION_KEPT_BYTES;
 }
 
 void session_settle(struct session *s)
@@ -187,9 +191,13 @@ bool session_run(struct session_request *sr, struct bytes body, bool decodable, 
 	}
 }
 
-/* Drops a parked request: its holder forgets it, and it leaves no answer. */
+/* Drops a request that waits for its group: its holder forgets it, and it leaves no answer. Where another worker has it, that one decides. */
 static void session_drop(struct session_request *sr, struct now now)
 {
+	if (sr->hold == HOLD_FORWARD) {
+		forward_hang_up(sr);
+		return;
+	}
 	CHECK(sr->state == REQUEST_OPEN && sr->parked && sr->rq.on_drop != NULL);
 	sr->all->stats->session_dropped++;
 	sr->state = REQUEST_DROPPING;
@@ -214,6 +222,7 @@ void session_parked(struct session_request *sr, struct now now)
 		return;
 	CHECK(sr->rq.wait != REQUEST_WAIT_NOTHING);
 	sr->parked = true;
+	s->holding += sr->holds;
 	sr->all->stats->requests_parked_now++;
 	if (sr->rq.wait != REQUEST_WAIT_GROUP)
 		return;
@@ -281,21 +290,28 @@ enum service_verdict session_frame(struct session *s, const uint8_t *p, size_t l
 
 /* ---- the life of a connection ---- */
 
-struct session *session_open(struct sessions *all, struct channel *ch, const struct channel_peer *peer)
+struct session *session_begin(struct sessions *all, struct channel *ch, uint32_t peer_addr, bool guest)
 {
 	struct session *s = all->free;
 	bool room = s != NULL || all->slab_used < all->slab_len;
-	if (all->stopping || !room || all->requests_taken + all->requests_reserved >= all->requests_len) {
-		all->stats->session_refused++;
+	if (!room || all->requests_taken + all->requests_reserved >= all->requests_len)
 		return NULL;
-	}
 	if (s != NULL)
 		all->free = s->next_free;
 	else
 		s = &all->slab[all->slab_used++];
-	*s = (struct session){.ch = ch, .all = all, .peer_addr = peer->addr};
+	*s = (struct session){.ch = ch, .all = all, .peer_addr = peer_addr, .guest = guest};
 	session_reserve(s);
-	all->stats->session_opened++;
+	return s;
+}
+
+struct session *session_open(struct sessions *all, struct channel *ch, const struct channel_peer *peer)
+{
+	struct session *s = all->stopping ? NULL : session_begin(all, ch, peer->addr, false);
+	if (s == NULL)
+		all->stats->session_refused++;
+	else
+		all->stats->session_opened++;
 	return s;
 }
 
@@ -331,7 +347,7 @@ void session_drained(struct session *s, struct now now)
  * Takes the whole queue from the session first, because dropping one request may make its group answer others. What then is answered finds
  * its session gone.
  */
-void session_closed(struct session *s, struct now now)
+void session_end(struct session *s, struct now now)
 {
 	struct sessions *all = s->all;
 	struct session_request *drops = NULL;
@@ -360,9 +376,14 @@ void session_closed(struct session *s, struct now now)
 			sr->rq.on_drop(&sr->rq, now);
 		answer_release(sr);
 	}
-	all->stats->session_closed++;
 	s->next_free = all->free;
 	all->free = s;
+}
+
+void session_closed(struct session *s, struct now now)
+{
+	s->all->stats->session_closed++;
+	session_end(s, now);
 }
 
 bool sessions_stop(struct sessions *all, struct now now)

@@ -6,11 +6,13 @@
  *                                        +-- parks; answered later --> kept until its turn ---+
  *
  * A session has a queue of its requests that are not answered yet, oldest first. Only the oldest may leave; an answer that is ready before
- * its turn is kept, encoded. session.c takes connections and frames, answer.c lets answers out and parks.
+ * its turn is kept, encoded. session.c takes connections and frames, answer.c lets answers out and parks; forward.c, gather.c and guest.c bring
+ * requests to the workers that own their groups.
  *
  * Frames of a connection are held back while
  *   - a request waits for its group (join, sync, fetch): Kafka handles one request of a connection at a time, and a heartbeat behind a
  *     join must see the group after the join,
+ *   - a request waits for several workers, or for one that has too much to do for us,
  *   - SESSION_PIPELINE of its requests are unanswered, or SESSION_KEPT_BYTES of its answers are kept,
  *   - no request is reserved for its next frame.
  *
@@ -22,6 +24,8 @@
  */
 #ifndef MUSTER_SESSION_H
 #define MUSTER_SESSION_H
+
+#include <sys/queue.h>
 
 #include "muster/service.h"
 #include "muster/stats.h"
@@ -44,8 +48,13 @@ enum session_request_hold {
 	HOLD_NONE,
 	HOLD_ANSWER, /* api_answer_at: `bytes` is the answer, the timer lets it out */
 	HOLD_DURABLE, /* api_answer_durable: `bytes` is the answer; one barrier after the other, then the timer; spoilt if the log broke */
-	HOLD_AGAIN,  /* api_durable: `bytes` is the body; barrier, then timer, then the handler runs again */
+	HOLD_AGAIN,  /* api_durable: `bytes` is the request; barrier, then timer, then the handler runs again */
+	HOLD_FORWARD, /* on its way to the worker that owns its group; the answer comes back whole */
+	HOLD_GATHER,  /* the same with several workers; `bytes` is the request, the handler runs again when all have answered */
+	HOLD_ROOM,    /* `bytes` is the request; too many are under way to worker `lane`: a place, then timer, then the handler runs again */
 };
+
+struct forward;
 
 struct session_request {
 	struct request rq;
@@ -59,6 +68,13 @@ struct session_request {
 	bool parked;	/* counted as parked */
 	bool waits_group; /* counted in the session's waiting_group, whatever it waits for by now */
 	bool last;	/* the connection is closed in its turn */
+	bool holds;	/* frames are held back while it is parked; counted in the session's `holding` */
+	bool gathered;	/* all of `parts` are answered */
+	bool listed;	/* HOLD_ROOM: in the lane's list */
+	uint16_t lane;
+	uint16_t missing; /* HOLD_GATHER: parts not answered yet */
+	struct forward *parts; /* what other workers were asked */
+	TAILQ_ENTRY(session_request) waiting; /* HOLD_ROOM */
 	bool barred;	/* the barrier is pending */
 	bool in_call;	/* api_durable is asking for the barrier right now */
 	uint32_t passed; /* waits that are over (api_durable) */
@@ -82,9 +98,11 @@ struct session {
 	uint32_t kept_bytes;
 	uint16_t unanswered;
 	uint16_t waiting_group; /* requests parked with REQUEST_WAIT_GROUP */
+	uint16_t holding;	/* parked requests behind which nothing is read */
 	bool reserved;		/* a request of the slab is set aside for the next frame */
 	bool held;		/* we answered SERVICE_HOLD */
 	bool eof, drained;
+	bool guest; /* no connection, but a request of another worker's (guest.c) */
 	bool closing; /* we asked for the close or reset; nothing is read or sent any more */
 };
 
@@ -114,20 +132,28 @@ struct sessions {
 	struct arena arena;
 	struct wheel wheel;	   /* ticks are milliseconds */
 	struct member_memo nobody; /* the memo of requests whose connection is gone */
+
+	struct forwards *forwards; /* our requests to other workers; NULL: there are none */
+	struct guests *guests;	   /* theirs to us */
+	const void **told; /* in the arena, by worker: the decoded answers to the request that is handled now; NULL: none */
 };
 
-/* False: no memory; *all is then empty. */
-bool sessions_init(struct sessions *all, struct node *node, const struct image *image, unsigned int max_sessions, struct stats *stats,
-		   struct now now);
+/* `mailbox`: to the other workers; NULL: there are none. False: no memory; *all is then empty. */
+bool sessions_init(struct sessions *all, struct node *node, const struct image *image, unsigned int max_sessions, struct mailbox *mailbox,
+		   struct stats *stats, struct now now);
 /* After the shards are freed: parked requests are forgotten, not answered. */
 void sessions_fini(struct sessions *all);
 
 /* The service's calls for one connection (muster/service.h). */
 struct session *session_open(struct sessions *all, struct channel *ch, const struct channel_peer *peer);
+/* The same, not counted, and not refused because we stop: also for a guest, a request of another worker's connection (guest.c). */
+struct session *session_begin(struct sessions *all, struct channel *ch, uint32_t peer_addr, bool guest);
 enum service_verdict session_frame(struct session *s, const uint8_t *p, size_t len, struct now now);
 void session_eof(struct session *s, struct now now);
 void session_drained(struct session *s, struct now now);
 void session_closed(struct session *s, struct now now);
+/* The same for what session_begin began. */
+void session_end(struct session *s, struct now now);
 
 /* Lets due answers out and runs again what became durable. Returns the microsecond of the next wish. */
 uint64_t sessions_tick(struct sessions *all, struct now now);
@@ -159,6 +185,16 @@ void answer_release(struct session_request *sr);
 void answer_unpark(struct session_request *sr);
 /* The timer of HOLD_ANSWER and HOLD_AGAIN. */
 void answer_timer(struct wheel_timer *timer, void *now);
+/* Sends an answer that is encoded already, its length in front, when its turn has come. For a parked request whose connection is there. */
+void answer_bytes(struct session_request *sr, const uint8_t *p, size_t len);
+/* Ends a parked request without an answer. */
+void answer_nothing(struct session_request *sr);
+/* Keeps the request of this call in `bytes`, unless it is there already. False: no memory, counted. */
+bool answer_keep_request(const struct api_call *call);
+/* Runs the handler again over the request in `bytes`. */
+void answer_again(struct session_request *sr, struct now now);
+/* The connection is closed in the request's turn. */
+void answer_refuse(struct request *rq, struct now now);
 /* Makes room for `need` bytes, losing the content. False: no memory, nothing changed. */
 bool session_buffer_grow(struct session_buffer *b, size_t need);
 

@@ -11,6 +11,8 @@
 #ifndef MUSTER_API_H
 #define MUSTER_API_H
 
+#include "muster/check.h"
+
 #include "coordinator/image.h"
 #include "coordinator/request.h"
 #include "coordinator/setting.h"
@@ -77,12 +79,57 @@ int16_t api_log_error(const struct api_call *call);
  */
 void api_answer_durable(const struct api_call *call, const void *response, void (*spoil)(void *response, int16_t error));
 
+/* ---- groups of other workers of the host (gather.c) ---- */
+
+/*
+ * The shard that owns the one group that a request is about. NULL: another worker has it, and the request is on its way there and back, or is refused:
+ * the handler returns true.
+ */
+struct shard *api_shard(const struct api_call *call, struct bytes group_id);
+/* The same as node_shard_quiet. */
+struct shard *api_shard_quiet(const struct api_call *call, struct bytes group_id);
+
+/* A request about several groups, taken apart by their owners. */
+struct api_split {
+	const void *of; /* the handler's */
+	int32_t len;	/* groups */
+	struct bytes (*group)(const struct api_split *split, int32_t i);
+	/* The request for some of them, from the call's arena. NULL: out of arena. */
+	const void *(*part)(const struct api_call *call, const struct api_split *split, const int32_t *picked, int32_t n);
+};
+
+enum api_gathered {
+	API_GATHERED,	    /* go on: what others have to say is there */
+	API_GATHER_LATER,   /* parked or refused: return true; the handler is called again */
+	API_GATHER_NO_ARENA, /* return false */
+};
+
+/*
+ * Asks all other workers that own one of the groups; `split` NULL: all of them, with the request as it is. The handler is called again with their
+ * answers, and only then does its own part.
+ */
+enum api_gathered api_gather(const struct api_call *call, const struct api_split *split);
+/*
+ * Then, for the groups one after the other: the decoded response that tells of this one, and its place in there. NULL: the group is ours. `cursors` are
+ * from api_cursors, where NULL means out of arena.
+ */
+int32_t *api_cursors(const struct api_call *call);
+const void *api_told(const struct api_call *call, int32_t *cursors, struct bytes group_id, int32_t *place);
+/* The decoded response of a worker, of api_workers; NULL: it was not asked. */
+const void *api_part(const struct api_call *call, unsigned int worker);
+unsigned int api_workers(const struct api_call *call);
+
 /* ---- what the node gives to handlers (node.c) ---- */
 
-/* The shard that owns a group. */
+/* The worker that owns a group; -1: we ourselves. */
+int node_owner(const struct node *node, struct bytes group_id);
+
+/* The shard that owns a group; NULL: it is another worker's. */
 struct shard *node_shard(struct node *node, struct bytes group_id);
 /* The same for a heartbeat, which only moves deadlines further away: the shard need not be looked at in this round. */
 struct shard *node_shard_quiet(struct node *node, struct bytes group_id);
+/* A shard by its number; NULL: it is another worker's. */
+struct shard *node_shard_by_number(struct node *node, unsigned int number);
 /* The i-th of the node's shards; NULL behind the last one. */
 struct shard *node_shard_at(struct node *node, unsigned int i);
 unsigned int node_max_fetch_wait_ms(const struct node *node);

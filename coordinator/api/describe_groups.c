@@ -52,17 +52,47 @@ static bool fill(const struct api_call *call, struct bytes id, struct describe_g
 	return true;
 }
 
+static struct bytes split_group(const struct api_split *split, int32_t i)
+{
+	return ((const struct bytes *)split->of)[i];
+}
+
+static const void *split_part(const struct api_call *call, const struct api_split *split, const int32_t *picked, int32_t n)
+{
+	const struct bytes *in = split->of;
+	struct describe_groups_request *out = API_ALLOC(call, 1, struct describe_groups_request);
+	struct bytes *groups = API_ALLOC(call, n, struct bytes);
+	if (out == NULL || groups == NULL)
+		return NULL;
+	for (int32_t i = 0; i < n; i++)
+		groups[i] = in[picked[i]];
+	*out = *(const struct describe_groups_request *)call->in;
+	out->groups = groups;
+	out->groups_len = n;
+	return out;
+}
+
 bool api_describe_groups(const struct api_call *call)
 {
 	const struct describe_groups_request *in = call->in;
+	struct api_split split = {in->groups, in->groups_len, split_group, split_part};
+	enum api_gathered gathered = api_gather(call, &split);
+	if (gathered != API_GATHERED)
+		return gathered == API_GATHER_LATER;
 	struct describe_groups_response out;
 	describe_groups_response_init(&out);
 	struct describe_groups_response_group *groups = API_ALLOC(call, in->groups_len, struct describe_groups_response_group);
-	if (groups == NULL)
+	int32_t *cursors = api_cursors(call), place;
+	if (groups == NULL || cursors == NULL)
 		return false;
-	for (int32_t i = 0; i < in->groups_len; i++)
-		if (!fill(call, in->groups[i], &groups[i]))
+	for (int32_t i = 0; i < in->groups_len; i++) {
+		const struct describe_groups_response *told = api_told(call, cursors, in->groups[i], &place);
+		CHECK(told == NULL || place < told->groups_len);
+		if (told != NULL)
+			groups[i] = told->groups[place];
+		else if (!fill(call, in->groups[i], &groups[i]))
 			return false;
+	}
 	out.groups = groups;
 	out.groups_len = in->groups_len;
 	request_answer(call->rq, &out, call->now);

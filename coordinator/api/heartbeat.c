@@ -8,6 +8,8 @@ bool api_heartbeat(const struct api_call *call)
 	const struct heartbeat_request *in = call->in;
 	if (likely(shard_heartbeat_memo(call->rq, in, call->now)))
 		return true;
-	shard_heartbeat(node_shard_quiet(call->node, in->group_id), call->rq, in, call->now);
+	struct shard *shard = api_shard_quiet(call, in->group_id);
+	if (likely(shard != NULL))
+		shard_heartbeat(shard, call->rq, in, call->now);
 	return true;
 }

@@ -6,6 +6,8 @@
 bool api_join_group(const struct api_call *call)
 {
 	const struct join_group_request *in = call->in;
-	shard_join_group(node_shard(call->node, in->group_id), call->rq, in, call->now);
+	struct shard *shard = api_shard(call, in->group_id);
+	if (shard != NULL)
+		shard_join_group(shard, call->rq, in, call->now);
 	return true;
 }

@@ -1,5 +1,5 @@
 /*
- * list_groups.c - ListGroups: the groups of all shards of this node, those that pass the filters.
+ * list_groups.c - ListGroups: the groups of all shards of all workers, those that pass the filters.
  *
  * States (KIP-518, version 4) and types (KIP-848, version 5) are compared without regard to case; a word that names none matches nothing,
  * no word at all matches everything. The whole answer is 14 while a shard is loading. All our groups are classic ones.
@@ -15,6 +15,7 @@ struct list {
 	const struct list_groups_request *in;
 	struct list_groups_response_group *groups; /* NULL in the first walk */
 	int32_t len;
+	int16_t error; /* of another worker */
 };
 
 static bool filter_has(const struct bytes *filter, int32_t n, const char *word)
@@ -60,9 +61,27 @@ static bool is_loading(const struct api_call *call)
 	return false;
 }
 
+/* Appends what the other workers listed; counts it only where there is no list yet. */
+static void add_told(const struct api_call *call, struct list *list)
+{
+	for (unsigned int w = 0; w < api_workers(call); w++) {
+		const struct list_groups_response *told = api_part(call, w);
+		if (told == NULL)
+			continue;
+		if (told->error_code != 0)
+			list->error = told->error_code;
+		if (list->groups != NULL && told->groups_len > 0)
+			memcpy(&list->groups[list->len], told->groups, (size_t)told->groups_len * sizeof(*told->groups));
+		list->len += told->groups_len;
+	}
+}
+
 bool api_list_groups(const struct api_call *call)
 {
-	struct list list = {call->in, NULL, 0};
+	struct list list = {.in = call->in};
+	enum api_gathered gathered = api_gather(call, NULL);
+	if (gathered != API_GATHERED)
+		return gathered == API_GATHER_LATER;
 	if (is_loading(call)) {
 		struct list_groups_response loading;
 		list_groups_response_init(&loading);
@@ -71,14 +90,17 @@ bool api_list_groups(const struct api_call *call)
 		return true;
 	}
 	walk(call, &list);
+	add_told(call, &list);
 	list.groups = API_ALLOC(call, list.len, struct list_groups_response_group);
 	if (list.groups == NULL)
 		return false;
 	walk(call, &list);
+	add_told(call, &list);
 	struct list_groups_response out;
 	list_groups_response_init(&out);
+	out.error_code = list.error;
 	out.groups = list.groups;
-	out.groups_len = list.len;
+	out.groups_len = list.error == 0 ? list.len : 0;
 	request_answer(call->rq, &out, call->now);
 	return true;
 }

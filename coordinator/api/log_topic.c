@@ -10,9 +10,8 @@ bool log_topic_is(const struct image_topic *topic)
 
 int16_t log_topic_span(const struct api_call *call, int32_t partition, int32_t leader_epoch, struct log_span *out)
 {
-	if (image_shard_owner(call->image, (unsigned int)partition)->id != node_id(call->node))
-		return ERROR_NOT_LEADER_OR_FOLLOWER;
-	if (shard_is_loading(node_shard_at(call->node, (unsigned int)partition)))
+	const struct shard *shard = node_shard_by_number(call->node, (unsigned int)partition);
+	if (shard == NULL || image_shard_owner(call->image, (unsigned int)partition)->id != node_id(call->node) || shard_is_loading(shard))
 		return ERROR_NOT_LEADER_OR_FOLLOWER;
 	if (!log_span(node_log(call->node), (unsigned int)partition, out))
 		*out = (struct log_span){.epoch = 0};

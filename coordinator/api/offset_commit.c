@@ -57,9 +57,12 @@ bool api_offset_commit(const struct api_call *call)
 	in.topics_len = n;
 	out.topics = topics;
 	out.topics_len = n;
-	if (left == 0)
+	if (left == 0) {
 		request_answer(call->rq, &out, call->now);
-	else
-		shard_offset_commit(node_shard(call->node, in.group_id), call->rq, &in, &out, call->now);
+		return true;
+	}
+	struct shard *shard = api_shard(call, in.group_id);
+	if (shard != NULL)
+		shard_offset_commit(shard, call->rq, &in, &out, call->now);
 	return true;
 }

@@ -59,8 +59,11 @@ bool api_offset_delete(const struct api_call *call)
 	struct offset_delete_response_partition *partitions = API_ALLOC(call, n, struct offset_delete_response_partition);
 	if (codes == NULL || topics == NULL || partitions == NULL)
 		return false;
+	struct shard *shard = api_shard(call, in->group_id);
+	if (shard == NULL)
+		return true;
 	screen(call, in, codes);
-	out.error_code = shard_offset_delete(node_shard(call->node, in->group_id), in, codes, call->now);
+	out.error_code = shard_offset_delete(shard, in, codes, call->now);
 	if (out.error_code == ERROR_NONE) {
 		out.topics = topics;
 		out.topics_len = fill(call, in, codes, topics, partitions);

@@ -5,7 +5,7 @@
  * read, everything appended to its shard must be durable, so that a fetch sees the commits that were sent before it.
  * Every requested partition is in the answer, in request order, with offset -1 where nothing is committed. Null topics mean all that have an
  * offset. Member ids and epochs say nothing about a classic group and are not looked at. When the log breaks while a fetch waits, nobody knows what
- * those commits became: the group gets an error.
+ * those commits became: the group gets an error. Groups of other workers are asked for there.
  */
 #include "coordinator/api/api.h"
 
@@ -193,27 +193,83 @@ static bool old_form(const struct api_call *call, const struct offset_fetch_resp
 	return true;
 }
 
+/* ---- groups of other workers ---- */
+
+static struct bytes split_group(const struct api_split *split, int32_t i)
+{
+	return ((const struct offset_fetch_request_group *)split->of)[i].group_id;
+}
+
+static const void *split_part(const struct api_call *call, const struct api_split *split, const int32_t *picked, int32_t n)
+{
+	const struct offset_fetch_request_group *in = split->of;
+	struct offset_fetch_request *out = API_ALLOC(call, 1, struct offset_fetch_request);
+	struct offset_fetch_request_group *groups = API_ALLOC(call, n, struct offset_fetch_request_group);
+	if (out == NULL || groups == NULL)
+		return NULL;
+	for (int32_t i = 0; i < n; i++)
+		groups[i] = in[picked[i]];
+	*out = *(const struct offset_fetch_request *)call->in;
+	out->groups = groups;
+	out->groups_len = n;
+	return out;
+}
+
+/* Whether all commits that were sent before are durable in our own shards. False: parked. */
+static bool settled(const struct api_call *call, const struct offset_fetch_request_group *in, int32_t n)
+{
+	unsigned int waits = 0;
+	for (int32_t g = 0; g < n; g++) {
+		struct shard *shard = node_shard(call->node, in[g].group_id);
+		if (shard != NULL && !api_durable(call, waits++, shard))
+			return false;
+	}
+	return true;
+}
+
+static bool fill_groups(const struct api_call *call, const struct offset_fetch_request_group *in, struct offset_fetch_response_group *groups, int32_t n)
+{
+	int32_t *cursors = api_cursors(call), place;
+	if (cursors == NULL)
+		return false;
+	for (int32_t g = 0; g < n; g++) {
+		const struct offset_fetch_response *told = api_told(call, cursors, in[g].group_id, &place);
+		CHECK(told == NULL || place < told->groups_len);
+		if (told != NULL)
+			groups[g] = told->groups[place];
+		else if (!fill(call, &in[g], &groups[g]))
+			return false;
+	}
+	return true;
+}
+
+static void count(const struct api_call *call, const struct offset_fetch_response_group *groups, int32_t n)
+{
+	for (int32_t g = 0; g < n; g++)
+		for (int32_t t = 0; node_owner(call->node, groups[g].group_id) < 0 && t < groups[g].topics_len; t++)
+			call->stats->offset_fetches += (uint64_t)groups[g].topics[t].partitions_len;
+}
+
 bool api_offset_fetch(const struct api_call *call)
 {
 	const struct offset_fetch_request_group *in;
 	int32_t n;
 	if (!groups_of(call, &in, &n))
 		return false;
-	for (int32_t g = 0; g < n; g++)
-		if (!api_durable(call, (unsigned int)g, node_shard(call->node, in[g].group_id)))
-			return true;
+	bool many = call->rq->version >= GROUPS_FROM;
+	struct api_split split = {in, n, split_group, split_part};
+	enum api_gathered gathered = many ? api_gather(call, &split) : API_GATHERED;
+	if (gathered != API_GATHERED)
+		return gathered == API_GATHER_LATER;
+	if ((!many && api_shard(call, in[0].group_id) == NULL) || !settled(call, in, n))
+		return true;
 	struct offset_fetch_response_group *groups = API_ALLOC(call, n, struct offset_fetch_response_group);
-	if (groups == NULL)
+	if (groups == NULL || !fill_groups(call, in, groups, n))
 		return false;
-	for (int32_t g = 0; g < n; g++)
-		if (!fill(call, &in[g], &groups[g]))
-			return false;
-	for (int32_t g = 0; g < n; g++)
-		for (int32_t t = 0; t < groups[g].topics_len; t++)
-			call->stats->offset_fetches += (uint64_t)groups[g].topics[t].partitions_len;
+	count(call, groups, n);
 	struct offset_fetch_response out;
 	offset_fetch_response_init(&out);
-	if (call->rq->version >= GROUPS_FROM) {
+	if (many) {
 		out.groups = groups;
 		out.groups_len = n;
 	} else if (!old_form(call, &groups[0], &out)) {

@@ -45,7 +45,7 @@ static const struct channel_ops rig_channel_ops = {rig_send, rig_resume, rig_clo
 /* ---- connections ---- */
 
 /* Does what the dataplane's loop would: delivers frames, then closes. */
-static void conn_pump(struct conn *c)
+void conn_pump(struct conn *c)
 {
 	while (!c->closed && !c->held && !c->want_abort && c->first != c->last) {
 		uint8_t *p = c->frames[c->first].p;
@@ -78,6 +78,8 @@ struct conn *rig_open(struct rig *rig)
 		free(c);
 		return NULL;
 	}
+	c->next = rig->conns;
+	rig->conns = c;
 	return c;
 }
 
@@ -91,14 +93,20 @@ void conn_raw(struct conn *c, const void *frame, size_t len)
 	conn_pump(c);
 }
 
+static void conn_encode(struct writer *w, int16_t key, int16_t version, int32_t correlation_id, const void *request)
+{
+	struct request_header h = {key, version, correlation_id, BYTES_LITERAL("test-client"), true};
+	request_header_encode(w, &h);
+	message_request(key)->encode(request, w, version);
+}
+
 void conn_send(struct conn *c, int16_t key, int16_t version, int32_t correlation_id, const void *request)
 {
-	size_t cap = 8 << 20;
-	uint8_t *buffer = malloc(cap);
-	struct writer w = writer_of(buffer, cap);
-	struct request_header h = {key, version, correlation_id, BYTES_LITERAL("test-client"), true};
-	request_header_encode(&w, &h);
-	message_request(key)->encode(request, &w, version);
+	struct writer w = writer_of(NULL, 0);
+	conn_encode(&w, key, version, correlation_id, request);
+	uint8_t *buffer = malloc(w.need);
+	w = writer_of(buffer, w.need);
+	conn_encode(&w, key, version, correlation_id, request);
 	cr_assert(!w.full);
 	conn_raw(c, buffer, writer_len(&w));
 	free(buffer);
@@ -120,6 +128,10 @@ void conn_reset(struct conn *c)
 
 void conn_free(struct conn *c)
 {
+	struct conn **at = &c->rig->conns;
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
 	conn_reset(c);
 	for (; c->first < c->last; c->first++)
 		free(c->frames[c->first].p);
@@ -218,7 +230,7 @@ static const struct setting rig_settings[] = {
 	 {(const uint8_t *)"help", 4}, SETTING_INT, SETTING_FROM_DEFAULT},
 };
 
-static struct rig *rig_make(struct log *log, unsigned int shards, unsigned int nodes, unsigned int max_sessions)
+static struct rig *rig_make(struct log *log, unsigned int shards, unsigned int nodes, unsigned int max_sessions, struct mailbox *mailbox)
 {
 	struct rig *rig = aligned_alloc(MUSTER_CACHE_LINE, (sizeof(*rig) + 63) / 64 * 64);
 	memset(rig, 0, sizeof(*rig));
@@ -238,22 +250,29 @@ static struct rig *rig_make(struct log *log, unsigned int shards, unsigned int n
 	cr_assert(log == NULL || image_add_topic(rig->image, BYTES_LITERAL(IMAGE_LOG_TOPIC), (int32_t)shards));
 	image_seal(rig->image, shards);
 	rig->log = (struct rig_log){.log.ops = &rig_log_ops, .limit = UINT64_MAX};
-	struct node_config cfg = {.node_id = 1000, .groups = &rig->settings, .max_sessions = max_sessions, .max_fetch_wait_ms = 5000,
+	struct node_config cfg = {.node_id = 1000 + (mailbox == NULL ? 0 : (int32_t)mailbox->self), .mailbox = mailbox,
+				  .groups = &rig->settings, .max_sessions = max_sessions, .max_fetch_wait_ms = 5000,
 				  .random = {1, 2}, .settings = rig_settings, .settings_len = ARRAY_LEN(rig_settings)};
 	rig->node = node_new(&cfg, rig->image, log != NULL ? log : &rig->log.log, &rig->stats, rig->now);
 	cr_assert_not_null(rig->node);
-	rig->arena = arena_of(malloc(64 << 20), 64 << 20);
+	size_t arena = mailbox == NULL ? 64 << 20 : 4 << 20;
+	rig->arena = arena_of(calloc(1, arena), arena);
 	return rig;
 }
 
 struct rig *rig_new(unsigned int shards, unsigned int nodes, unsigned int max_sessions)
 {
-	return rig_make(NULL, shards, nodes, max_sessions);
+	return rig_make(NULL, shards, nodes, max_sessions, NULL);
 }
 
 struct rig *rig_new_over(struct log *log, unsigned int shards, unsigned int nodes, unsigned int max_sessions)
 {
-	return rig_make(log, shards, nodes, max_sessions);
+	return rig_make(log, shards, nodes, max_sessions, NULL);
+}
+
+struct rig *rig_new_worker(unsigned int shards, unsigned int nodes, unsigned int max_sessions, struct mailbox *mailbox)
+{
+	return rig_make(NULL, shards, nodes, max_sessions, mailbox);
 }
 
 void rig_free(struct rig *rig)

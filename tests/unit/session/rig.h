@@ -30,12 +30,14 @@ struct rig {
 	struct node *node;
 	struct now now;
 	struct arena arena; /* of decoded answers; never reset */
+	struct conn *conns; /* that are not freed yet */
 };
 
 /* One connection. */
 struct conn {
 	struct channel ch;
 	struct rig *rig;
+	struct conn *next;
 	void *session;
 	uint8_t *out; /* everything that was sent to the client */
 	size_t out_len, out_cap, out_read;
@@ -51,12 +53,16 @@ struct conn {
 struct rig *rig_new(unsigned int shards, unsigned int nodes, unsigned int max_sessions);
 /* The same over another log, which outlives the rig, and with the topic of the log (api/log_topic.h). */
 struct rig *rig_new_over(struct log *log, unsigned int shards, unsigned int nodes, unsigned int max_sessions);
+/* One worker of several (host.h). */
+struct rig *rig_new_worker(unsigned int shards, unsigned int nodes, unsigned int max_sessions, struct mailbox *mailbox);
 void rig_free(struct rig *rig);
 
 struct conn *rig_open(struct rig *rig);	     /* NULL: refused */
 void rig_advance(struct rig *rig, uint64_t ms); /* moves time in steps of 1 ms, a round each */
 uint64_t rig_round(struct rig *rig);	     /* one tick at the present time */
 
+/* Delivers what waited for a hold to end, and closes what is to be closed; also done by every call for the connection. */
+void conn_pump(struct conn *c);
 void conn_raw(struct conn *c, const void *frame, size_t len);
 /* A request of the test's client "test-client"; the correlation id is the caller's. */
 void conn_send(struct conn *c, int16_t key, int16_t version, int32_t correlation_id, const void *request);
