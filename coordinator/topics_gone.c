@@ -2,13 +2,15 @@
  * topics_gone.c - offsets of topics that were deleted are removed from all groups by tombstones (KAFKA-2000; group-protocol 1.17).
  *
  * The shard keeps the names of the topics that are gone and walks its groups in slices, as for expired offsets (expiry.c says why no group is
- * missed). A commit that was on its way when the topic went is found among the records in flight; later ones are refused, for their topic does not
- * exist. A name that comes back is taken off the list.
+ * missed). The walk begins when the commits that were on their way when the topic went have arrived, among them the first ones of groups that do
+ * not exist yet; later ones are refused, for their topic does not exist. When the log takes no tombstones for now, the walk waits. A name that
+ * comes back is taken off the list.
  */
 #include "coordinator/group/group.h"
 
 #define GONE_SLICE 256
 #define GONE_PAUSE_MS 1
+#define GONE_RETRY_MS 1000
 
 struct gone_walk {
 	struct shard *shard;
@@ -46,13 +48,6 @@ static void gone_committed(void *arg, struct bytes topic, int32_t partition, con
 		tombstone_offset(walk->t, topic, partition);
 }
 
-static void gone_in_flight(void *arg, const struct record_key *key, bool tombstone)
-{
-	struct gone_walk *walk = arg;
-	if (key->kind == RECORD_OFFSET && !tombstone && gone_has(walk, key->topic))
-		tombstone_offset(walk->t, key->topic, key->partition);
-}
-
 static void gone_put(struct tombstones *t, void *arg)
 {
 	struct gone_walk *walk = arg;
@@ -61,7 +56,6 @@ static void gone_put(struct tombstones *t, void *arg)
 	walk->gone = false;
 	walk->looked_at = 0;
 	offsets_each(&walk->shard->offsets, t->group_id, gone_committed, walk);
-	writes_each_of_group(walk->shard, t->group_id, gone_in_flight, walk);
 }
 
 /* ---- the walk ---- */
@@ -70,23 +64,32 @@ static void gone_slice(struct purgatory_op *op, struct now now);
 
 static const struct purgatory_kind gone_kind = {"topics-gone", NULL, NULL, gone_slice};
 
+/* Returns what it cost; *later is set when the log did not take the tombstones but may do so later. */
+static unsigned int gone_group(struct group *group, bool *later, struct now now)
+{
+	struct shard *shard = group->shard;
+	struct gone_walk walk = {.shard = shard};
+	struct tombstones t = tombstones_of(group->id);
+	int16_t error = tombstones_write(&t, shard, gone_put, &walk, now);
+	shard->stats->log_append_failed += error != 0;
+	shard->stats->offset_topic_gone += error == 0 ? t.records : 0;
+	*later |= error != 0 && error != ERROR_UNKNOWN_SERVER_ERROR;
+	return 1 + walk.looked_at;
+}
+
 static void gone_slice(struct purgatory_op *op, struct now now)
 {
 	struct shard *shard = CONTAINER_OF(op, struct shard, gone.op);
-	unsigned int cost = 0;
-	for (; cost < GONE_SLICE && shard->gone.bucket < shard->groups.buckets; shard->gone.bucket++) {
-		for (struct table_node *n = *table_slot(&shard->groups, shard->gone.bucket); n != NULL; n = n->next) {
-			struct gone_walk walk = {.shard = shard};
-			struct tombstones t = tombstones_of(CONTAINER_OF(n, struct group, node)->id);
-			if (tombstones_write(&t, shard, gone_put, &walk, now) != 0)
-				shard->stats->log_append_failed++;
-			else
-				shard->stats->offset_topic_gone += t.records;
-			cost += 1 + walk.looked_at;
-		}
+	bool early = shard->writes.first != NULL && shard->writes.first->position <= shard->gone.after, later = false;
+	for (unsigned int cost = 0; !early && cost < GONE_SLICE && shard->gone.bucket < shard->groups.buckets;) {
+		for (struct table_node *n = *table_slot(&shard->groups, shard->gone.bucket); n != NULL && !later; n = n->next)
+			cost += gone_group(CONTAINER_OF(n, struct group, node), &later, now);
+		if (later)
+			break;
+		shard->gone.bucket++;
 	}
-	if (shard->gone.bucket < shard->groups.buckets)
-		purgatory_start(&shard->purgatory, op, &gone_kind, NULL, deadline_after(now, GONE_PAUSE_MS), now);
+	if (early || shard->gone.bucket < shard->groups.buckets)
+		purgatory_start(&shard->purgatory, op, &gone_kind, NULL, deadline_after(now, later ? GONE_RETRY_MS : GONE_PAUSE_MS), now);
 	else
 		topics_gone_fini(shard);
 }
@@ -125,6 +128,7 @@ bool shard_topics_changed(struct shard *shard, const struct bytes *gone, size_t 
 	shard->gone.topics = list;
 	shard->gone.len = len;
 	shard->gone.bucket = 0;
+	shard->gone.after = shard->writes.appended;
 	if (len == 0 || !ok) {
 		topics_gone_fini(shard);
 		return ok;

@@ -24,8 +24,9 @@ bool writes_of_group(const struct shard *shard, struct bytes group_id)
 	return false;
 }
 
-void writes_each_of_group(const struct shard *shard, struct bytes group_id,
-			  void (*visit)(void *arg, const struct record_key *key, bool tombstone), void *arg)
+/* Calls `visit` for each of them, in the order of the log. */
+static void writes_each_of_group(const struct shard *shard, struct bytes group_id,
+				 void (*visit)(void *arg, const struct record_key *key, bool tombstone), void *arg)
 {
 	struct record_key key;
 	for (const struct write *w = shard->writes.first; w != NULL; w = w->next) {

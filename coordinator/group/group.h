@@ -169,6 +169,7 @@ struct shard {
 	uint32_t expiry_bucket;	    /* where it goes on */
 	struct {
 		struct purgatory_op op; /* the next slice of the walk for their offsets */
+		uint64_t after; /* the walk begins when everything appended up to here has arrived */
 		uint32_t bucket;
 		struct bytes *topics; /* allocated each; sorted */
 		size_t len;
@@ -298,9 +299,6 @@ bool names_have(const struct bytes *names, size_t n, struct bytes name);
 /* ---- delete.c ---- */
 /* Whether records of the group are on their way to the log. */
 bool writes_of_group(const struct shard *shard, struct bytes group_id);
-/* Calls `visit` for each of them, in the order of the log. */
-void writes_each_of_group(const struct shard *shard, struct bytes group_id,
-			  void (*visit)(void *arg, const struct record_key *key, bool tombstone), void *arg);
 struct tombstones {
 	struct bytes group_id;
 	struct writer size; /* of the keys */

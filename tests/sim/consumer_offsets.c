@@ -18,7 +18,7 @@ void consumer_fetch(struct consumer *c)
 			continue;
 		for (; parts != 0; parts &= parts - 1)
 			indexes[first + len++] = part_index((unsigned int)__builtin_ctz(parts));
-		const struct image_topic *topic = image_topic(c->w->image, bytes_str(topic_names[t]));
+		const struct image_topic *topic = image_topic(c->w->all_topics, bytes_str(topic_names[t]));
 		old[n] = (struct offset_fetch_request_topic){topic->name, indexes + first, (int32_t)len};
 		topics[n++] = (struct offset_fetch_request_topics){topic->name, topic->id, indexes + first, (int32_t)len};
 	}
@@ -44,7 +44,7 @@ void consumer_commit(struct consumer *c)
 	if (c->owned == 0 || consumer_waits(c, api_key_offset_commit) || (uint64_t)w->next_offset + PARTS >= w->offset_cap)
 		return;
 	for (unsigned int t = 0; t < TOPICS; t++) {
-		const struct image_topic *topic = image_topic(w->image, bytes_str(topic_names[t]));
+		const struct image_topic *topic = image_topic(w->all_topics, bytes_str(topic_names[t]));
 		unsigned int first = (unsigned int)__builtin_ctz(topic_parts(t)), len = 0;
 		for (uint32_t of = c->owned & topic_parts(t); of != 0; of &= of - 1) {
 			struct offset_commit_request_partition *p = &parts[first + len++];
@@ -75,7 +75,7 @@ void consumer_committed(struct consumer *c, const struct offset_commit_response 
 			code = r->topics[t].partitions[p].error_code != 0 ? r->topics[t].partitions[p].error_code : code;
 	if (code == 0 || c->state != STABLE || generation != c->generation || c->v_commit == 0)
 		return;
-	if (code == -1 || code == 69)
+	if (code == -1 || code == 69 || code == 3 || code == 100)
 		return;
 	consumer_error(c, api_key_offset_commit, code);
 }

@@ -1,5 +1,6 @@
 /*
- * disk.c - the simulated log: batches become durable later, in order; sometimes it is slow, sometimes it refuses; a crash loses what is not durable.
+ * disk.c - the simulated log: batches become durable later, in order; sometimes it is slow, sometimes it refuses;
+ * when it breaks nothing becomes durable any more; a crash loses what is not durable.
  *
  * Positions count records. All bytes are kept, so that a shard can be rebuilt from them at any time.
  */
@@ -10,21 +11,46 @@ static struct disk *disk_of(struct log *log)
 	return CONTAINER_OF(log, struct disk, log);
 }
 
+/* Which group and partition of ours an offset's record is about; false: none. */
+static bool disk_offset_of(struct world *w, const struct log_entry *e, int *group, int *part)
+{
+	struct record_key key;
+	*group = record_key_decode(&key, e->key) ? world_group(w, key.group) : -1;
+	*part = *group >= 0 && key.kind == RECORD_OFFSET ? part_of(key.topic, key.partition) : -1;
+	return *part >= 0;
+}
+
+/* Where the last record and the last tombstone of each partition stand, up to a position. */
+void disk_survey(struct disk *d, uint64_t end)
+{
+	struct world *w = d->w;
+	memset(w->appended, 0, sizeof(w->appended));
+	memset(w->tombstones, 0, sizeof(w->tombstones));
+	for (uint64_t i = 0; i < end; i++) {
+		int group, part;
+		if (!disk_offset_of(w, &d->entries[i].e, &group, &part))
+			continue;
+		w->appended[group][part] = i + 1;
+		if (bytes_is_null(d->entries[i].e.value))
+			w->tombstones[group][part] = i + 1;
+	}
+}
+
 /* Commits carry unique offsets: remember where each one stands, and where it was taken away. */
 static void disk_note(struct disk *d, const struct log_entry *e, uint64_t position)
 {
 	struct world *w = d->w;
 	struct record_key key;
 	struct record_offset value;
-	int group = record_key_decode(&key, e->key) ? world_group(w, key.group) : -1;
-	if (group >= 0 && key.kind == RECORD_GROUP && bytes_is_null(e->value))
-		w->group_tombstone[group] = true;
-	int part = group >= 0 && key.kind == RECORD_OFFSET ? part_of(key.topic, key.partition) : -1;
-	if (part >= 0)
+	int group, part;
+	bool ours = disk_offset_of(w, e, &group, &part);
+	if (group >= 0 && record_key_decode(&key, e->key) && key.kind == RECORD_GROUP && bytes_is_null(e->value))
+		w->group_tombstones[group]++;
+	if (ours)
 		w->appended[group][part] = position;
-	if (part >= 0 && bytes_is_null(e->value))
+	if (ours && bytes_is_null(e->value))
 		w->tombstones[group][part] = position;
-	if (part < 0 || !record_offset_decode(&value, e->value))
+	if (!ours || !record_offset_decode(&value, e->value))
 		return;
 	if (value.offset >= 0 && (uint64_t)value.offset < w->offset_cap)
 		w->offset_position[value.offset] = position;
@@ -34,8 +60,8 @@ static uint64_t disk_append(struct log *log, unsigned int shard, struct log_entr
 {
 	struct disk *d = disk_of(log);
 	REQUIRE(d->w, "log-empty-batch", n > 0, "a batch without records");
-	if (d->w->now.us < d->fail_until) {
-		*error = d->fail_code;
+	if (disk_refuses(d)) {
+		*error = d->broken != 0 ? d->broken : d->fail_code;
 		return 0;
 	}
 	for (unsigned int i = 0; i < n; i++) {
@@ -71,6 +97,8 @@ static uint64_t disk_durable(struct log *log)
 static uint64_t disk_poll(struct log *log, struct now now)
 {
 	struct disk *d = disk_of(log);
+	if (d->broken != 0 || d->held)
+		return TIME_NEVER;
 	while (d->batch_first < d->batch_len && d->batches[d->batch_first].at <= d->w->now.us)
 		d->durable = d->batches[d->batch_first++].position;
 	return d->batch_first < d->batch_len ? d->batches[d->batch_first].at - d->w->lost_us : TIME_NEVER;
@@ -80,7 +108,26 @@ static void disk_free(struct log *log)
 {
 }
 
-static const struct log_ops disk_ops = {disk_append, disk_durable, disk_poll, disk_free};
+static int16_t disk_failed(struct log *log)
+{
+	return disk_of(log)->broken;
+}
+
+static const struct log_ops disk_ops = {disk_append, disk_durable, disk_poll, disk_free, disk_failed};
+
+bool disk_refuses(const struct disk *d)
+{
+	return d->broken != 0 || d->w->now.us < d->fail_until;
+}
+
+/* The last that becomes durable does so in the very round in which the failure shows. */
+void disk_break(struct disk *d)
+{
+	while (d->batch_first < d->batch_len && !rng_one_in(&d->rng, 3))
+		d->durable = d->batches[d->batch_first++].position;
+	d->broken = 56;
+	d->held = false;
+}
 
 void disk_init(struct disk *d, struct world *w)
 {
@@ -104,6 +151,8 @@ void disk_crash(struct disk *d, struct rng *r)
 	disk_cut(d, d->durable);
 	d->batch_first = d->batch_len = 0;
 	d->last_at = d->fail_until = d->slow_until = 0;
+	d->broken = 0;
+	d->held = false;
 }
 
 void disk_fini(struct disk *d)

@@ -5,7 +5,7 @@
 
 struct bytes facts_topic_name(struct world *w, struct bytes name, const struct uuid *id)
 {
-	const struct image_topic *t = uuid_is_zero(id) ? NULL : image_topic_by_id(w->image, id);
+	const struct image_topic *t = uuid_is_zero(id) ? NULL : image_topic_by_id(w->all_topics, id);
 	return t != NULL ? t->name : name;
 }
 
@@ -32,7 +32,7 @@ static struct bytes facts_commit(struct conn *c, struct asked *a, const struct o
 		for (int32_t i = 0; i < in->topics[t].partitions_len; i++) {
 			const struct offset_commit_request_partition *part = &in->topics[t].partitions[i];
 			int p = part_of(facts_topic_name(c->w, in->topics[t].name, &in->topics[t].topic_id), part->partition_index);
-			if (p >= 0)
+			if (p >= 0 && !(a->gone >> part_topic((unsigned int)p) & 1))
 				a->offsets[p] = (uint64_t)part->committed_offset < c->w->offset_cap ? part->committed_offset : -1;
 		}
 	return in->group_id;

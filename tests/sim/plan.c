@@ -17,8 +17,8 @@ static const uint8_t weights[ACTION_COUNT][2] = {
 	[ACT_START] = {14, 12}, [ACT_STOP] = {5, 4}, [ACT_KILL] = {3, 2}, [ACT_RESET] = {2, 2}, [ACT_VANISH] = {2, 2}, [ACT_PAUSE] = {3, 3},
 	[ACT_LOSE] = {8, 8}, [ACT_RESUBSCRIBE] = {4, 3}, [ACT_REJOIN] = {4, 3}, [ACT_ROGUE_JOIN] = {0, 8}, [ACT_ROGUE_SYNC] = {0, 5},
 	[ACT_ROGUE_HEARTBEAT] = {0, 6}, [ACT_ROGUE_LEAVE] = {0, 4}, [ACT_ROGUE_COMMIT] = {0, 5}, [ACT_ROGUE_FETCH] = {0, 3}, [ACT_ROGUE_OTHER] = {0, 3},
-	[ACT_ROGUE_CLOSE] = {0, 5}, [ACT_ADMIN] = {0, 4}, [ACT_GARBAGE] = {0, 4}, [ACT_LOG_SLOW] = {3, 3}, [ACT_LOG_FAIL] = {0, 5}, [ACT_NET_SLOW] = {2, 2}, [ACT_STALL] = {1, 1},
-	[ACT_RESTART] = {0, 1},
+	[ACT_ROGUE_CLOSE] = {0, 5}, [ACT_ADMIN] = {0, 4}, [ACT_GARBAGE] = {0, 4}, [ACT_LOG_SLOW] = {3, 3}, [ACT_LOG_FAIL] = {0, 5},
+	[ACT_LOG_BREAK] = {0, 1}, [ACT_TOPIC] = {0, 3}, [ACT_NET_SLOW] = {2, 2}, [ACT_STALL] = {1, 1}, [ACT_RESTART] = {0, 1},
 };
 
 const char *action_text(enum action_kind kind)

@@ -147,7 +147,7 @@ static void rogue_commit(struct world *w, struct rng *r, int group)
 	char id[TEXT], instance[TEXT];
 	struct conn *c = rogue_conn(w, r);
 	unsigned int t = rng_below(r, TOPICS);
-	const struct image_topic *known = image_topic(w->image, bytes_str(topic_names[t]));
+	const struct image_topic *known = image_topic(w->all_topics, bytes_str(topic_names[t]));
 	struct offset_commit_request_topic topic = {rng_one_in(r, 10) ? BYTES_LITERAL("nothing") : known->name, known->id, parts, 2};
 	if (c == NULL || (uint64_t)w->next_offset + 2 >= w->offset_cap)
 		return;
@@ -183,7 +183,7 @@ static void rogue_fetch(struct world *w, struct rng *r, int group)
 	struct offset_fetch_request in;
 	struct offset_fetch_request_group one;
 	struct conn *c = rogue_conn(w, r);
-	const struct image_topic *known = image_topic(w->image, bytes_str(topic_names[rng_below(r, TOPICS)]));
+	const struct image_topic *known = image_topic(w->all_topics, bytes_str(topic_names[rng_below(r, TOPICS)]));
 	struct offset_fetch_request_topic old = {known->name, indexes, 3};
 	struct offset_fetch_request_topics topic = {known->name, known->id, indexes, 3};
 	int16_t version = (int16_t)rng_below(r, 11);

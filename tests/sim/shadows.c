@@ -153,11 +153,12 @@ void audit_ours(struct world *w, int number)
 {
 	struct shadows *s = &w->shadows[number];
 	struct group *g = group_find(world_shard(w, number), w->group_id[number]);
-	if (g != s->group && s->group != NULL) {
-		REQUIRE(w, "group-lost", w->group_tombstone[number] && s->len == 0, "group %d with %u members is gone", number, s->len);
+	bool other = g != s->group || (g != NULL && g->generation < s->generation); /* a new one may lie where the old one lay */
+	if (other && s->group != NULL) {
+		REQUIRE(w, "group-lost", w->group_removals[number] < w->group_tombstones[number] && s->len == 0, "group %d with %u members is gone", number, s->len);
 		memset(s, 0, sizeof(*s));
 		watch_group_gone(w, number);
-		w->group_tombstone[number] = false;
+		w->group_removals[number]++;
 	}
 	if (g == NULL)
 		return;
@@ -195,6 +196,7 @@ void audit_life(struct world *w, int group, const char *member)
 void audit_restart(struct world *w)
 {
 	memset(w->shadows, 0, sizeof(w->shadows));
+	memcpy(w->group_removals, w->group_tombstones, sizeof(w->group_removals));
 	for (int g = 0; g < GROUPS; g++) {
 		struct group *live = group_find(world_shard(w, g), w->group_id[g]);
 		if (live == NULL)

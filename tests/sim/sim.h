@@ -98,6 +98,8 @@ static inline struct rng rng_of(uint64_t a, uint64_t b)
 	ACTION(GARBAGE, "bytes that are no request, or almost one")         \
 	ACTION(LOG_SLOW, "the log is slow for a while")                     \
 	ACTION(LOG_FAIL, "the log refuses for a while")                     \
+	ACTION(LOG_BREAK, "the log hangs, then fails for good; restart")    \
+	ACTION(TOPIC, "a topic goes, or comes back")                        \
 	ACTION(NET_SLOW, "the network is slow for a while")                 \
 	ACTION(STALL, "the worker does not run for a while")                \
 	ACTION(RESTART, "the server crashes and recovers from the log")
@@ -174,8 +176,9 @@ struct asked {
 	bool has_instance;
 	int32_t generation;
 	struct expect expect;
-	uint64_t position; /* end of the log when the call that delivered it returned */
+	uint64_t before, position; /* end of the log when it was delivered, and when that call returned */
 	int64_t offsets[PARTS];	/* OffsetCommit: what is committed; -1: not */
+	uint32_t gone;		/* bit per topic: did not exist when the request came */
 	uint64_t least[PARTS];	/* OffsetFetch: log positions that must be visible */
 };
 
@@ -243,12 +246,17 @@ struct disk {
 	uint64_t slow_until, fail_until;
 	uint32_t slow_ms;
 	int16_t fail_code;
+	bool held;	/* nothing becomes durable */
+	int16_t broken; /* 0, or the error after which nothing becomes durable any more */
 	uint64_t last_at;
 };
 
 void disk_init(struct disk *d, struct world *w);
 void disk_fini(struct disk *d);
 void disk_crash(struct disk *d, struct rng *r);
+void disk_break(struct disk *d);
+void disk_survey(struct disk *d, uint64_t end);
+bool disk_refuses(const struct disk *d);
 
 /* ---- consumers ---- */
 
@@ -365,13 +373,19 @@ struct step {
 	unsigned int named_len;
 };
 
+/* What follows from an action some time after it. */
+enum later_kind { LATER_BREAK, LATER_REPAIR, LATER_TOPIC, LATER_KINDS };
+
 struct world {
 	struct plan plan;
 	const bool *keep;
 	unsigned int next_action;
 	struct now now;
 	struct stats stats;
-	struct image *image;
+	struct image *image;	  /* as it is now */
+	struct image *all_topics; /* what clients know, and names for ids */
+	uint32_t topics_gone;	  /* bit per topic */
+	uint64_t topic_gone_at[TOPICS];
 	struct node *node;
 	struct disk disk;
 	struct conn *conns[CONNS];
@@ -391,6 +405,10 @@ struct world {
 	uint64_t stall_began, stalled_until; /* the last time it did */
 	uint64_t lost_us;    /* what worker time is behind `now` */
 	uint64_t held_until; /* worker time before which nobody may be declared gone */
+	struct {
+		uint64_t at; /* TIME_NEVER: unused */
+		unsigned int who;
+	} later[LATER_KINDS];
 	uint64_t net_slow_until;
 	uint32_t net_slow_ms;
 	bool draining, stopping;
@@ -404,6 +422,7 @@ struct world {
 	struct shard *replicas[SHARDS];
 	struct stats replica_stats;
 	uint64_t replayed;
+	uint64_t compared[SHARDS]; /* `replayed` when its offsets were compared last */
 	uint64_t in_members; /* parked requests that members point to; scratch of audit.c */
 	int64_t next_offset;
 	int8_t *offset_epoch;	   /* leader epoch that went with it */
@@ -412,7 +431,8 @@ struct world {
 	int64_t acked[GROUPS][PARTS]; /* offset last answered as stored */
 	uint64_t appended[GROUPS][PARTS];   /* log position of the last record of this partition */
 	uint64_t tombstones[GROUPS][PARTS]; /* log position of the last one; 0: none */
-	bool group_tombstone[GROUPS];	    /* since the group was last seen */
+	unsigned int group_tombstones[GROUPS]; /* appended */
+	unsigned int group_removals[GROUPS];   /* seen; not more */
 	uint64_t stable_assignments;
 	bool trace;
 	_Alignas(16) uint8_t arena_block[1 << 18];
@@ -426,6 +446,13 @@ static inline struct now served(const struct world *w)
 	return (struct now){(w->stalled ? w->stall_began : w->now.us) - w->lost_us, w->now.wall_ms};
 }
 
+struct image *world_image(uint32_t topics_gone);
+struct node *world_node(struct world *w);
+void world_set_clock(struct world *w, uint64_t us);
+/* trouble.c */
+void world_act(struct world *w, const struct action *a);
+void world_later(struct world *w, enum later_kind kind);
+void world_resume(struct world *w);
 struct shard *world_shard(struct world *w, int group);
 struct shard *world_shard_number(struct world *w, unsigned int number);
 int world_group(const struct world *w, struct bytes id);
@@ -450,6 +477,7 @@ void audit_step(struct world *w);
 void audit_ours(struct world *w, int number);
 void audit_deep(struct world *w);
 void audit_restart(struct world *w);
+void audit_topics(struct world *w);
 void audit_end(struct world *w);
 void audit_fini(struct world *w);
 int32_t commit_epoch(struct world *w, int64_t offset, int16_t version);

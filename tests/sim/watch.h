@@ -6,8 +6,7 @@
 
 #include "sim.h"
 
-/* A code that an error of the log is mapped to. */
-/* Whether the log is the reason for this error: it refused, or took longer than offsets.commit.timeout.ms. */
+/* Whether the log is the reason for this error: it refused, broke, or took longer than offsets.commit.timeout.ms. */
 bool log_explains(struct world *w, const struct asked *a, int32_t code);
 
 /* ---- epoch.c ---- */

@@ -31,7 +31,7 @@ void offsets_check_commit(struct conn *c, struct asked *a, const struct offset_c
 		for (int32_t i = 0; i < r->topics[t].partitions_len; i++) {
 			int p = part_of(facts_topic_name(w, r->topics[t].name, &r->topics[t].topic_id), r->topics[t].partitions[i].partition_index);
 			int32_t code = r->topics[t].partitions[i].error_code, want = a->expect.code;
-			if (p < 0) {
+			if (p < 0 || a->gone >> part_topic((unsigned int)p) & 1) {
 				REQUIRE(w, "commit-to-nothing", code == 3 || code == 100, "a partition that does not exist got %d", code);
 				continue;
 			}
@@ -51,14 +51,28 @@ void offsets_check_commit(struct conn *c, struct asked *a, const struct offset_c
 	}
 }
 
-static void check_fetched(struct world *w, const struct asked *a, struct bytes topic, int32_t index, int64_t offset, int32_t epoch, struct bytes metadata)
+/* What stood in front of the fetch is lost, or takes too long. */
+static bool log_late(struct world *w, const struct asked *a, int16_t error)
+{
+	return error == 16 && log_explains(w, a, error);
+}
+
+static void check_fetched(struct world *w, const struct asked *a, struct bytes topic, int32_t index, int64_t offset, int32_t epoch, struct bytes metadata,
+			  int16_t error)
 {
 	int p = part_of(topic, index);
 	if (p < 0 || a->group < 0)
 		return;
+	if (error != 0) {
+		bool gone = error == 100 && (a->gone | w->topics_gone) >> part_topic((unsigned int)p) & 1;
+		REQUIRE(w, "offset-error", (gone || log_late(w, a, error)) && offset == -1, "group %d partition %d: error %d", a->group, p, error);
+		return;
+	}
 	uint64_t at = offset >= 0 && (uint64_t)offset < w->offset_cap ? w->offset_position[offset] : 0;
-	REQUIRE(w, "offset-lost", at >= a->least[p] || (at == 0 && w->tombstones[a->group][p] >= a->least[p]), "group %d partition %d: fetched %lld, older than what was appended before", a->group, p,
-		(long long)offset);
+	REQUIRE(w, "offset-lost", at >= a->least[p] || (at == 0 && w->tombstones[a->group][p] >= a->least[p]),
+		"group %d partition %d: fetched %lld, of position %llu, but %llu was appended before (tombstone at %llu, durable %llu)", a->group, p,
+		(long long)offset, (unsigned long long)at, (unsigned long long)a->least[p], (unsigned long long)w->tombstones[a->group][p],
+		(unsigned long long)w->disk.durable);
 	if (at == 0) {
 		REQUIRE(w, "offset-invented", offset == -1, "group %d partition %d: %lld", a->group, p, (long long)offset);
 		return;
@@ -75,14 +89,18 @@ static void check_fetched(struct world *w, const struct asked *a, struct bytes t
 void offsets_check_fetch(struct conn *c, const struct asked *a, const struct offset_fetch_response *r)
 {
 	struct world *w = c->w;
+	int16_t error = r->groups_len > 0 ? r->groups[0].error_code : r->error_code;
+	REQUIRE(w, "fetch-error", error == 0 || log_late(w, a, error), "group %d: error %d", a->group, error);
 	for (int32_t t = 0; a->version < 8 && t < r->topics_len; t++)
 		for (int32_t i = 0; i < r->topics[t].partitions_len; i++)
 			check_fetched(w, a, r->topics[t].name, r->topics[t].partitions[i].partition_index, r->topics[t].partitions[i].committed_offset,
-				      r->topics[t].partitions[i].committed_leader_epoch, r->topics[t].partitions[i].metadata);
+				      r->topics[t].partitions[i].committed_leader_epoch, r->topics[t].partitions[i].metadata,
+				      r->topics[t].partitions[i].error_code);
 	for (int32_t t = 0; r->groups_len > 0 && t < r->groups[0].topics_len; t++) {
 		const struct offset_fetch_response_topics *topic = &r->groups[0].topics[t];
 		for (int32_t i = 0; i < topic->partitions_len; i++)
 			check_fetched(w, a, facts_topic_name(w, topic->name, &topic->topic_id), topic->partitions[i].partition_index,
-				      topic->partitions[i].committed_offset, topic->partitions[i].committed_leader_epoch, topic->partitions[i].metadata);
+				      topic->partitions[i].committed_offset, topic->partitions[i].committed_leader_epoch, topic->partitions[i].metadata,
+				      topic->partitions[i].error_code);
 	}
 }

@@ -13,9 +13,6 @@
 
 #include "coordinator/api/api.h"
 
-#define STALL_LIMIT_US 200000 /* worker.stall.limit.ms */
-#define DEEP_EVERY 64
-
 /* ---- failing and telling ---- */
 
 void fail(struct world *w, const char *name, const char *format, ...)
@@ -49,6 +46,11 @@ void text_of(char out[TEXT], struct bytes b)
 	if (n > 0)
 		memcpy(out, b.p, n);
 	out[n] = '\0';
+}
+
+void world_set_clock(struct world *w, uint64_t us)
+{
+	w->now = (struct now){us, 1700000000000 + (int64_t)(us / US_PER_MS)};
 }
 
 /* ---- names ---- */
@@ -117,7 +119,17 @@ static void make_consumer(struct world *w, int i, struct rng *r)
 		c->assignors[c->assignors_len++] = other;
 }
 
-static struct node *make_node(struct world *w)
+struct image *world_image(uint32_t topics_gone)
+{
+	struct image *image = image_new(BYTES_LITERAL("sim"));
+	CHECK(image != NULL && image_add_node(image, 1000, BYTES_LITERAL("muster.test"), 19092));
+	for (unsigned int t = 0; t < TOPICS; t++)
+		CHECK(topics_gone >> t & 1 || image_add_topic(image, bytes_str(topic_names[t]), topic_sizes[t]));
+	image_seal(image, SHARDS);
+	return image;
+}
+
+struct node *world_node(struct world *w)
 {
 	struct node_config cfg = {.node_id = 1000, .groups = &w->plan.settings, .max_sessions = 200, .max_fetch_wait_ms = 5000,
 				  .random = {w->plan.seed, w->restarts}};
@@ -128,12 +140,9 @@ static struct node *make_node(struct world *w)
 
 static void world_begin(struct world *w)
 {
-	w->now = (struct now){.us = 1000000, .wall_ms = 1700000001000};
-	w->image = image_new(BYTES_LITERAL("sim"));
-	CHECK(image_add_node(w->image, 1000, BYTES_LITERAL("muster.test"), 19092));
-	for (unsigned int t = 0; t < TOPICS; t++)
-		CHECK(image_add_topic(w->image, bytes_str(topic_names[t]), topic_sizes[t]));
-	image_seal(w->image, SHARDS);
+	world_set_clock(w, 1000000);
+	w->all_topics = world_image(0);
+	w->image = world_image(0);
 	name_probes(w);
 	for (int g = 0; g < GROUPS; g++) {
 		snprintf(w->group_ids[g], sizeof(w->group_ids[g]), "group-%d", g);
@@ -147,9 +156,11 @@ static void world_begin(struct world *w)
 	w->next_offset = 1;
 	w->hash = 0xcbf29ce484222325ull;
 	w->tick_at = w->now.us;
+	for (unsigned int i = 0; i < LATER_KINDS; i++)
+		w->later[i].at = TIME_NEVER;
 	w->arena = arena_of(w->arena_block, sizeof(w->arena_block));
 	disk_init(&w->disk, w);
-	w->node = make_node(w);
+	w->node = world_node(w);
 	for (int i = 0; i < CONSUMERS; i++) {
 		struct rng r = rng_of(w->plan.seed, 1000 + (uint64_t)i);
 		make_consumer(w, i, &r);
@@ -157,93 +168,6 @@ static void world_begin(struct world *w)
 }
 
 /* ---- what happens ---- */
-
-/* Crash and recovery: sessions and what was not durable are gone. */
-static void world_restart(struct world *w, const struct action *a)
-{
-	struct rng r = rng_of(a->random, 3);
-	if (w->stalled) { /* killed while it stood still: worker time begins anew */
-		w->lost_us += w->now.us - w->stall_began;
-		w->stalled = false;
-	}
-	w->held_until = 0;
-	for (unsigned int i = 0; i < w->conns_len; i++)
-		conn_server_lost(w->conns[i]);
-	node_free(w->node);
-	REQUIRE(w, "member-leak", w->stats.group_members_now == 0 && w->stats.group_groups_now == 0, "%llu members survive their node",
-		(unsigned long long)w->stats.group_members_now);
-	w->stats.requests_parked_now = 0;
-	w->stats.session_closed = w->stats.session_opened;
-	disk_crash(&w->disk, &r);
-	w->restarts++;
-	w->now.us += (uint64_t)rng_below(&r, 3000000);
-	w->now.wall_ms = 1700000000000 + (int64_t)(w->now.us / 1000);
-	w->node = make_node(w);
-	for (uint64_t i = 0; i < w->disk.len; i++)
-		CHECK(shard_replay(world_shard_number(w, w->disk.entries[i].shard), &w->disk.entries[i].e, served(w)));
-	for (unsigned int i = 0; i < SHARDS; i++)
-		shard_loaded(world_shard_number(w, i), served(w));
-	watch_restart(w);
-	audit_restart(w);
-	w->tick_at = w->now.us;
-}
-
-/* The worker runs again. The rule of muster/time.h and the hold of shard_stalled, worked out anew. */
-static void world_resume(struct world *w)
-{
-	uint64_t stood = w->stalled_until - w->stall_began, lost = stood > STALL_LIMIT_US ? stood : 0;
-	w->stalled = false;
-	w->lost_us += lost;
-	for (unsigned int i = 0; i < w->conns_len; i++)
-		conn_stalled(w->conns[i], lost);
-	if (lost == 0)
-		return;
-	uint64_t held = lost + 1000000, until = served(w).us + held;
-	w->held_until = until > w->held_until ? until : w->held_until;
-	node_service_ops.stalled(w->node, lost, served(w));
-	watch_stalled(w, held);
-}
-
-static void world_act(struct world *w, const struct action *a)
-{
-	trace(w, "ACTION %s (%u)", action_text(a->kind), a->who);
-	switch (a->kind) {
-	case ACT_LOG_SLOW:
-		w->disk.slow_until = w->now.us + (1 + a->random % 5) * 1000000;
-		w->disk.slow_ms = (uint32_t)(a->random / 8 % 900);
-		break;
-	case ACT_LOG_FAIL: {
-		static const int16_t codes[] = {3, 7, 19, 20, 6, 56, 10, 18};
-		w->disk.fail_until = w->now.us + a->random % 3000000;
-		w->disk.fail_code = codes[a->random / 7 % ARRAY_LEN(codes)];
-		struct consumer *c = &w->consumers[a->who];
-		if (c->is_static && c->state == STABLE) { /* restarts just now: its replacement cannot be stored */
-			consumer_act(c, &(struct action){.kind = ACT_KILL});
-			consumer_act(c, &(struct action){.kind = ACT_START, .random = a->random});
-		}
-		break;
-	}
-	case ACT_NET_SLOW:
-		w->net_slow_until = w->now.us + (1 + a->random % 5) * 1000000;
-		w->net_slow_ms = (uint32_t)(a->random / 8 % 1500) + 1;
-		break;
-	case ACT_STALL:
-		if (w->stalled)
-			break;
-		w->stalled = true;
-		w->stall_began = w->now.us;
-		w->stalled_until = w->now.us + a->random % (a->random / 1000000 % 2 == 0 ? 400000 : 30000000);
-		break;
-	case ACT_RESTART:
-		world_restart(w, a);
-		break;
-	default:
-		if (a->kind >= ACT_ROGUE_JOIN)
-			rogue_act(w, a);
-		else
-			consumer_act(&w->consumers[a->who], a);
-	}
-}
 
 /* A wish of "at once" is another poll round; rounds that find nothing get longer, as nothing is lost by it but steps. */
 static void world_tick(struct world *w)
@@ -258,7 +182,7 @@ static void world_tick(struct world *w)
 	}
 }
 
-enum due_kind { DUE_NOTHING, DUE_TICK, DUE_ACTION, DUE_CONN, DUE_CONSUMER };
+enum due_kind { DUE_NOTHING, DUE_TICK, DUE_ACTION, DUE_LATER, DUE_CONN, DUE_CONSUMER };
 
 struct due {
 	enum due_kind kind;
@@ -281,6 +205,8 @@ static struct due world_next(struct world *w)
 	due_better(&d, DUE_TICK, tick, 0);
 	if (w->next_action < w->plan.len && !w->draining)
 		due_better(&d, DUE_ACTION, w->plan.actions[w->next_action].at, w->next_action);
+	for (unsigned int i = 0; i < LATER_KINDS && !w->stopping; i++)
+		due_better(&d, DUE_LATER, w->later[i].at, i);
 	for (unsigned int i = 0; i < w->conns_len; i++)
 		due_better(&d, DUE_CONN, conn_due(w->conns[i]), i);
 	for (unsigned int i = 0; i < CONSUMERS; i++)
@@ -310,10 +236,8 @@ static bool world_step(struct world *w, uint64_t until)
 	struct due d = world_next(w);
 	if (d.kind == DUE_NOTHING || d.at > until)
 		return false;
-	if (d.at > w->now.us) {
-		w->now.us = d.at;
-		w->now.wall_ms = 1700000000000 + (int64_t)(d.at / 1000);
-	}
+	if (d.at > w->now.us)
+		world_set_clock(w, d.at);
 	if (w->stalled && w->now.us >= w->stalled_until)
 		world_resume(w);
 	w->steps++;
@@ -326,6 +250,9 @@ static bool world_step(struct world *w, uint64_t until)
 	case DUE_ACTION:
 		world_act(w, &w->plan.actions[w->next_action++]);
 		break;
+	case DUE_LATER:
+		world_later(w, (enum later_kind)d.index);
+		break;
 	case DUE_CONN:
 		w->idle_rounds = 0;
 		conn_step(w->conns[d.index]);
@@ -336,7 +263,7 @@ static bool world_step(struct world *w, uint64_t until)
 	if (!w->stopping)
 		audit_step(w);
 	watch_bounds(w);
-	if (w->steps % DEEP_EVERY == 0 && !w->stopping)
+	if (!w->stopping)
 		audit_deep(w);
 	world_bury(w);
 	return true;
@@ -347,8 +274,7 @@ static void world_pass(struct world *w, uint64_t us)
 	uint64_t until = w->now.us + us;
 	while (world_step(w, until))
 		;
-	w->now.us = until;
-	w->now.wall_ms = 1700000000000 + (int64_t)(until / 1000);
+	world_set_clock(w, until);
 }
 
 /* ---- the end ---- */
@@ -416,6 +342,7 @@ void world_run(struct world *w, uint64_t seed, const bool *keep, bool tracing)
 	watch_fini(w);
 	disk_fini(&w->disk);
 	image_free(w->image);
+	image_free(w->all_topics);
 	free(w->offset_position);
 	free(w->offset_epoch);
 }

@@ -61,9 +61,42 @@ Test(topics_gone, commit_on_its_way)
 	gone("old", NULL);
 	rig_pass(r, 2);
 	rig_log_hold(r, false);
-	rig_settle(r);
+	rig_pass(r, 2);
 	cr_expect_eq(rig_offset(r, "old", 0), -999);
 	cr_expect_eq(rig_offset(r, "new", 0), 1);
+}
+
+/* The group itself is on its way: it is made by the commit's record. */
+Test(topics_gone, first_commit_of_a_group_on_its_way)
+{
+	rig_log_hold(r, true);
+	rig_commit(r, 8, "", NULL, -1, "old:0=1");
+	gone("old", NULL);
+	rig_pass(r, 20);
+	rig_log_hold(r, false);
+	rig_pass(r, 2);
+	cr_expect_eq(rig_offset(r, "old", 0), -999);
+	cr_expect_eq(r->stats.offset_topic_gone, 1);
+}
+
+Test(topics_gone, log_that_refuses_is_asked_again)
+{
+	rig_commit(r, 8, "", NULL, -1, "old:0=1");
+	rig_settle(r);
+	rig_log_fail(r, 56);
+	gone("old", NULL);
+	rig_pass(r, 2500);
+	cr_expect_eq(rig_offset(r, "old", 0), 1);
+	cr_expect_leq(r->stats.log_append_failed, 3, "not too often");
+	rig_log_fail(r, 0);
+	rig_pass(r, 1000);
+	cr_expect_eq(rig_offset(r, "old", 0), -999);
+	rig_commit(r, 8, "", NULL, -1, "older:0=1");
+	rig_settle(r);
+	rig_log_fail(r, 10); /* too large now and for ever */
+	gone("older", NULL);
+	rig_pass(r, 5000);
+	cr_expect_eq(r->shard->gone.len, 0);
 }
 
 Test(topics_gone, name_that_comes_back_in_time)
