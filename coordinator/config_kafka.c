@@ -10,6 +10,7 @@
 static const struct {
 	enum config_id id;
 	enum setting_type type;
+	bool of_groups_only; /* not Kafka's: shown of groups */
 } kafka_rows[] = {
 	{CONFIG_ID_node_id, SETTING_INT},
 	{CONFIG_ID_max_connections, SETTING_INT},
@@ -21,6 +22,9 @@ static const struct {
 	{CONFIG_ID_group_max_session_timeout_ms, SETTING_INT},
 	{CONFIG_ID_group_initial_rebalance_delay_ms, SETTING_INT},
 	{CONFIG_ID_group_max_size, SETTING_INT},
+	{CONFIG_ID_group_join_window_ms, SETTING_INT, true},
+	{CONFIG_ID_group_join_window_max_ms, SETTING_INT, true},
+	{CONFIG_ID_group_max_pending_members, SETTING_INT, true},
 	{CONFIG_ID_offset_metadata_max_bytes, SETTING_INT},
 	{CONFIG_ID_offsets_retention_minutes, SETTING_INT},
 	{CONFIG_ID_offsets_retention_check_interval_ms, SETTING_LONG},
@@ -45,6 +49,7 @@ void config_kafka(struct config_kafka *out, const struct config *cfg, int32_t no
 			.default_value = bytes_str(row->default_text),
 			.help = bytes_str(row->help),
 			.type = kafka_rows[i].type,
+			.of_groups_only = kafka_rows[i].of_groups_only,
 			.source = cfg->origin[kafka_rows[i].id].source == CONFIG_FROM_DEFAULT ? SETTING_FROM_DEFAULT : SETTING_FROM_FILE,
 		};
 	}

@@ -1,5 +1,5 @@
 /*
- * config_kafka.h - the settings of the program that Kafka has under the same name, for DescribeConfigs.
+ * config_kafka.h - the settings of the program that Kafka has under the same name, and those that groups can have for themselves, for DescribeConfigs.
  */
 #ifndef MUSTER_CONFIG_KAFKA_H
 #define MUSTER_CONFIG_KAFKA_H

@@ -20,6 +20,9 @@ struct group_rules;
 	OVERRIDE(group_max_session_timeout_ms, "group.max.session.timeout.ms")          \
 	OVERRIDE(group_initial_rebalance_delay_ms, "group.initial.rebalance.delay.ms")  \
 	OVERRIDE(group_max_size, "group.max.size")                                      \
+	OVERRIDE(group_join_window_ms, "group.join.window.ms")                          \
+	OVERRIDE(group_join_window_max_ms, "group.join.window.max.ms")                  \
+	OVERRIDE(group_max_pending_members, "group.max.pending.members")                \
 	OVERRIDE(offsets_retention_minutes, "offsets.retention.minutes")
 
 enum group_override {

@@ -30,6 +30,9 @@ struct group_settings {
 	int32_t offsets_retention_minutes;
 	int64_t offsets_retention_check_interval_ms; /* 0: offsets never expire */
 	int32_t offsets_commit_timeout_ms; /* until a write must be durable; 0: for ever */
+	int32_t group_join_window_ms;	   /* 0: none */
+	int32_t group_join_window_max_ms;
+	int32_t group_max_pending_members; /* 0: no bound */
 	const struct group_rules *rules; /* groups with settings of their own; NULL: none. Whoever has a group at hand reads group->settings. */
 };
 

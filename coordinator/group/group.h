@@ -131,6 +131,10 @@ struct group {
 	/* initial delay */
 	uint64_t initial_delay_ms, initial_left_ms;
 	bool new_member_added;
+	/* join window, microseconds */
+	uint64_t changed_us;	/* when a member came or went last, in this join phase; 0: none did */
+	uint64_t window_end_us; /* no window lasts longer */
+	uint64_t join_end_us;	/* nor the join phase; set while it waits in its window */
 	/* writes */
 	uint32_t writes;	/* group records on their way to the log */
 	uint32_t refs;		/* writes that point here */
@@ -266,6 +270,8 @@ struct bytes protocols_select(struct group *group);
 void rebalance_prepare(struct group *group, enum journal_cause cause, const struct member *who, struct now now);
 /* Something changed: is the join phase complete? */
 void rebalance_try_complete(struct group *group, struct now now);
+/* A member came or went while the group is joining. */
+void rebalance_changed(struct group *group, struct now now);
 /* A member or a handed-out id expired: as above, but also within the initial delay. */
 void rebalance_after_expiry(struct group *group, struct now now);
 /* After members were removed for `cause`, in any state. The cause's event must be open already (journal_open) if it names a member. */

@@ -90,6 +90,17 @@ static bool join_has_room(struct group *group, const struct member *m)
 	}
 }
 
+/*
+ * Ids that were handed out are no members and do not count for group.max.size, as in Kafka; there the surplus is refused when it comes back
+ * (KAFKA-9844), and nothing bounds how many ids one group may hand out. Here group.max.pending.members does. The answer is one that every client
+ * tries again after: unlike a full group this passes, at the latest with the session timeouts of the ids.
+ */
+static bool join_ids_are_out(const struct group *group)
+{
+	int32_t max = group->settings->group_max_pending_members;
+	return max > 0 && group->pending_len >= (uint32_t)max;
+}
+
 static void join_no_room(struct group *group, struct member *m, struct request *rq, const struct join_group_request *in, struct now now)
 {
 	struct pending *p = pending_find(group, in->member_id);
@@ -142,6 +153,7 @@ static void join_add(struct group *group, struct bytes id, bool unnamed, struct 
 	member_start_new_timer(m, now);
 	journal_member(group, "member-joined", m, in->reason);
 	member_park_join(m, rq, now);
+	rebalance_changed(group, now);
 	if (group->state == GROUP_PREPARING)
 		rebalance_try_complete(group, now);
 	else
@@ -159,6 +171,11 @@ static void join_new(struct group *group, struct request *rq, const struct join_
 	bool ask_back = !is_static && rq->version >= 4;
 	if (rq->eof && !ask_back) { /* whoever closed its end will not wait for the generation */
 		join_answer_error(rq, ERROR_REBALANCE_IN_PROGRESS, BYTES_EMPTY, now);
+		return;
+	}
+	if (ask_back && join_ids_are_out(group)) {
+		group->shard->stats->group_ids_refused++;
+		join_answer_error(rq, ERROR_COORDINATOR_NOT_AVAILABLE, BYTES_EMPTY, now);
 		return;
 	}
 	if (owner != NULL) {

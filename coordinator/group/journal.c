@@ -11,12 +11,23 @@
 const char *journal_cause_text(enum journal_cause cause)
 {
 	static const char *const texts[] = {
-#define CAUSE(name, text) [JOURNAL_##name] = text,
+#define CAUSE(name, text, change) [JOURNAL_##name] = text,
 		JOURNAL_CAUSES(CAUSE)
 #undef CAUSE
 	};
 	CHECK(cause < ARRAY_LEN(texts));
 	return texts[cause];
+}
+
+bool journal_cause_is_change(enum journal_cause cause)
+{
+	static const bool changes[] = {
+#define CAUSE(name, text, change) [JOURNAL_##name] = change,
+		JOURNAL_CAUSES(CAUSE)
+#undef CAUSE
+	};
+	CHECK(cause < ARRAY_LEN(changes));
+	return changes[cause];
 }
 
 /* ---- events ---- */

@@ -13,26 +13,27 @@
 #include "muster/bytes.h"
 #include "muster/time.h"
 
-/* Why a rebalance began: CAUSE(name, text in lines). */
-#define JOURNAL_CAUSES(CAUSE)                                     \
-	CAUSE(MEMBER_JOINED, "member-joined")                     \
-	CAUSE(MEMBER_LEFT, "member-left")                         \
-	CAUSE(MEMBER_EXPIRED, "member-expired")                   \
-	CAUSE(MEMBER_DROPPED, "member-connection-closed")         \
-	CAUSE(MEMBER_REJOINED, "member-rejoined-with-new-subscription") \
-	CAUSE(LEADER_REJOINED, "leader-rejoined")                 \
-	CAUSE(STATIC_REPLACED, "static-member-replaced")          \
-	CAUSE(SYNC_TIMEOUT, "sync-timeout")                       \
-	CAUSE(WRITE_FAILED, "assignment-not-stored")              \
-	CAUSE(OVER_SIZE, "group-larger-than-allowed")
+/* Why a rebalance began: CAUSE(name, text in lines, whether a member came or went). */
+#define JOURNAL_CAUSES(CAUSE)                                                   \
+	CAUSE(MEMBER_JOINED, "member-joined", true)                             \
+	CAUSE(MEMBER_LEFT, "member-left", true)                                 \
+	CAUSE(MEMBER_EXPIRED, "member-expired", true)                           \
+	CAUSE(MEMBER_DROPPED, "member-connection-closed", true)                 \
+	CAUSE(MEMBER_REJOINED, "member-rejoined-with-new-subscription", false)  \
+	CAUSE(LEADER_REJOINED, "leader-rejoined", false)                        \
+	CAUSE(STATIC_REPLACED, "static-member-replaced", false)                 \
+	CAUSE(SYNC_TIMEOUT, "sync-timeout", true)                               \
+	CAUSE(WRITE_FAILED, "assignment-not-stored", false)                     \
+	CAUSE(OVER_SIZE, "group-larger-than-allowed", false)
 
 enum journal_cause {
-#define CAUSE(name, text) JOURNAL_##name,
+#define CAUSE(name, text, change) JOURNAL_##name,
 	JOURNAL_CAUSES(CAUSE)
 #undef CAUSE
 };
 
 const char *journal_cause_text(enum journal_cause cause);
+bool journal_cause_is_change(enum journal_cause cause);
 
 /* One rebalance. Strings are owned by the event. */
 struct journal_event {

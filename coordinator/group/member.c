@@ -346,6 +346,7 @@ static void member_expired(struct purgatory_op *op, struct now now)
 	removal_note(m, m->is_new && m->join != NULL ? REMOVAL_NEVER_JOINED : REMOVAL_EXPIRED, BYTES_NULL, now);
 	journal_open(group, JOURNAL_MEMBER_EXPIRED, m, now);
 	member_remove(m, ERROR_UNKNOWN_MEMBER_ID, now);
+	rebalance_changed(group, now);
 	if (group->state == GROUP_PREPARING)
 		rebalance_after_expiry(group, now);
 	else

@@ -1,10 +1,12 @@
 /*
  * rebalance.c - the join phase: how it begins, when it is complete, and what it leaves behind.
  *
- * One delayed operation per group, of one of two kinds:
+ * One delayed operation per group, of one of three kinds:
  *   initial join   the group was Empty: waits out the initial delay whatever happens, once more for every delay in which somebody joined,
  *                  never longer than the largest rebalance timeout;
  *   join           complete when every member has a parked JoinGroup and no handed-out id is missing, else at the largest rebalance timeout.
+ *   join window    everybody has joined, but members came or went shortly before: waits for further ones (group.join.window.ms), so that a rolling
+ *                  deploy is not one rebalance per member; never longer than group.join.window.max.ms or the join phase itself.
  * A second one, sync, removes members that got their generation but never asked for their assignment.
  *
  * Completing: members that did not rejoin are removed, except static ones, which keep their place and their last subscription; the generation is
@@ -22,7 +24,7 @@ static bool rebalance_all_joined(const struct group *group)
 
 /* ---- completing the join phase ---- */
 
-static const struct purgatory_kind rebalance_join, rebalance_initial, rebalance_sync;
+static const struct purgatory_kind rebalance_join, rebalance_initial, rebalance_window, rebalance_sync;
 
 static void rebalance_arm(struct group *group, const struct purgatory_kind *kind, int64_t ms, struct now now)
 {
@@ -129,9 +131,37 @@ static bool rebalance_join_try(struct purgatory_op *op)
 	return rebalance_all_joined(rebalance_group_of_join(op));
 }
 
+/* Whether the join phase that would end now, and must end by `deadline`, waits in its window for further members. */
+static bool rebalance_waits(struct group *group, uint64_t deadline, struct now now)
+{
+	int64_t window_ms = group->settings->group_join_window_ms;
+	if (window_ms <= 0 || group->changed_us == 0)
+		return false;
+	uint64_t until = group->changed_us + (uint64_t)window_ms * US_PER_MS;
+	until = until < group->window_end_us ? until : group->window_end_us;
+	until = until < deadline ? until : deadline;
+	if (until <= now.us)
+		return false;
+	group->join_end_us = deadline;
+	purgatory_start(&group->shard->purgatory, &group->join, &rebalance_window, &group->watch, until, now);
+	return true;
+}
+
 static void rebalance_join_complete(struct purgatory_op *op, struct now now)
 {
-	rebalance_complete(rebalance_group_of_join(op), now);
+	struct group *group = rebalance_group_of_join(op);
+	if (now.us >= op->deadline || !rebalance_waits(group, op->deadline, now))
+		rebalance_complete(group, now);
+}
+
+/* Who left the window's group incomplete (a lost connection, an id just handed out) is waited for as in any join phase. */
+static void rebalance_window_complete(struct purgatory_op *op, struct now now)
+{
+	struct group *group = rebalance_group_of_join(op);
+	if (!rebalance_all_joined(group) && group->join_end_us > now.us)
+		purgatory_start(&group->shard->purgatory, op, &rebalance_join, &group->watch, group->join_end_us, now);
+	else if (!rebalance_waits(group, group->join_end_us, now))
+		rebalance_complete(group, now);
 }
 
 static void rebalance_initial_complete(struct purgatory_op *op, struct now now)
@@ -170,6 +200,7 @@ static void rebalance_sync_expired(struct purgatory_op *op, struct now now)
 
 static const struct purgatory_kind rebalance_join = {"join", rebalance_join_try, rebalance_join_complete, NULL, true};
 static const struct purgatory_kind rebalance_initial = {"initial join", NULL, rebalance_initial_complete, NULL};
+static const struct purgatory_kind rebalance_window = {"join window", NULL, rebalance_window_complete, NULL};
 static const struct purgatory_kind rebalance_sync = {"sync", rebalance_sync_try, NULL, rebalance_sync_expired, true};
 
 /* ---- beginning and re-checking ---- */
@@ -209,6 +240,8 @@ void rebalance_prepare(struct group *group, enum journal_cause cause, const stru
 		rebalance_complete(group, now);
 		return;
 	}
+	group->changed_us = journal_cause_is_change(cause) ? now.us : 0;
+	group->window_end_us = deadline_after(now, group->settings->group_join_window_max_ms);
 	if (!initial) {
 		rebalance_arm(group, &rebalance_join, timeout, now);
 		return;
@@ -225,9 +258,17 @@ void rebalance_try_complete(struct group *group, struct now now)
 	purgatory_check(&group->watch, now);
 }
 
+void rebalance_changed(struct group *group, struct now now)
+{
+	if (group->state != GROUP_PREPARING)
+		return;
+	group->changed_us = now.us;
+	group->shard->stats->group_rebalances_avoided += purgatory_waiting(&group->join) && group->join.kind != &rebalance_join;
+}
+
 void rebalance_after_expiry(struct group *group, struct now now)
 {
-	if (group->state != GROUP_PREPARING || !rebalance_all_joined(group))
+	if (group->state != GROUP_PREPARING || group->join.kind == &rebalance_window || !rebalance_all_joined(group))
 		return;
 	purgatory_cancel(&group->join);
 	rebalance_complete(group, now);
@@ -235,8 +276,10 @@ void rebalance_after_expiry(struct group *group, struct now now)
 
 void rebalance_after_removal(struct group *group, enum journal_cause cause, struct now now)
 {
-	if (group->state == GROUP_STABLE || group->state == GROUP_COMPLETING)
+	if (group->state == GROUP_STABLE || group->state == GROUP_COMPLETING) {
 		rebalance_prepare(group, cause, NULL, now);
-	else
+	} else {
+		rebalance_changed(group, now);
 		rebalance_try_complete(group, now);
+	}
 }

@@ -177,13 +177,23 @@ static bool room(const struct world *w, const struct group *g, const struct memb
 	return m != NULL || g->members_len < max;
 }
 
-static struct expect join_new(const struct conn *c, const struct group *g, const struct asked *a, const struct join_group_request *in)
+static bool ids_are_out(const struct world *w, const struct group *g)
+{
+	int32_t max = w->plan.settings.group_max_pending_members, out = 0;
+	const struct pending *p;
+	if (g != NULL)
+		LIST_FOREACH(p, &g->pending, link)
+			out++;
+	return max > 0 && out >= max;
+}
+
+static struct expect join_new(const struct world *w, const struct conn *c, const struct group *g, const struct asked *a, const struct join_group_request *in)
 {
 	if (!fits(g, in))
 		return code(23);
 	bool is_static = !bytes_is_null(in->group_instance_id);
 	if (!is_static && a->version >= 4)
-		return code(79);
+		return code(ids_are_out(w, g) ? 15 : 79);
 	if (c->eof)
 		return code(27);
 	const struct member *owner = g != NULL && is_static ? with_instance(g, in->group_instance_id) : NULL;
@@ -226,7 +236,7 @@ static struct expect join_code(struct world *w, const struct conn *c, const stru
 		return code(81);
 	if (g != NULL && g->state == GROUP_DEAD)
 		return code(15);
-	return named ? join_named(c, g, in) : join_new(c, g, a, in);
+	return named ? join_named(c, g, in) : join_new(w, c, g, a, in);
 }
 
 /* ---- LeaveGroup, single form ---- */
