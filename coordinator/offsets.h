@@ -4,8 +4,7 @@
  * Kept apart from the groups: an offset survives its group's tombstone, and a record of an offset may stand in the log before that of its
  * group. Only durable values are here.
  *
- * Three tables (groups, topics of a group, partitions of a topic) give one look-up per level; lists beside them give the order of
- * commitment for walking.
+ * Two tables (groups, topics of a group) and an index in each topic give one look-up per level; walking goes in the order of the first commits.
  */
 #ifndef MUSTER_OFFSETS_H
 #define MUSTER_OFFSETS_H
@@ -18,7 +17,8 @@ struct offsets {
 	struct hash_key key;
 	struct table groups;
 	struct table topics;
-	struct table partitions;
+	struct offset_topic *last; /* that was asked for; NULL: none */
+	size_t count;		   /* of offsets */
 };
 
 /* All zero is empty; only the key must be set. */

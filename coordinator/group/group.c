@@ -26,11 +26,15 @@ void bytes_free(struct bytes *b)
 
 struct group *group_find(struct shard *shard, struct bytes id)
 {
+	if (shard->last_found != NULL && bytes_equal(shard->last_found->id, id))
+		return shard->last_found;
 	uint64_t hash = hash_bytes(&shard->key, 0, id);
 	for (struct table_node *n = table_chain(&shard->groups, hash); n != NULL; n = n->next) {
 		struct group *g = CONTAINER_OF(n, struct group, node);
-		if (n->hash == hash && bytes_equal(g->id, id))
+		if (n->hash == hash && bytes_equal(g->id, id)) {
+			shard->last_found = g;
 			return g;
+		}
 	}
 	return NULL;
 }
@@ -91,6 +95,8 @@ void group_remove(struct group *group, struct now now)
 	while (!LIST_EMPTY(&group->pending))
 		pending_remove(LIST_FIRST(&group->pending));
 	table_remove(&shard->groups, &group->node);
+	if (shard->last_found == group)
+		shard->last_found = NULL;
 	group->removed = true;
 	shard->stats->group_groups_now--;
 	if (group->state != GROUP_DEAD)

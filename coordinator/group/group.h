@@ -157,6 +157,7 @@ struct shard {
 	uint64_t random_counter;
 	struct purgatory purgatory;
 	struct table groups, members, instances, pendings, protocols;
+	struct group *last_found; /* in `groups`; the next request or record is often of the same one */
 	struct offsets offsets;
 	struct write_queue writes;
 	struct shard_barrier *barriers;

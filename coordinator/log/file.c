@@ -1,14 +1,18 @@
 /*
  * file.c - see file.h.
  */
+#define _GNU_SOURCE /* madvise */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "muster/check.h"
 
 #include "coordinator/log/file.h"
+
+#define HUGE_PAGE ((size_t)2 << 20)
 
 static struct disk_op op_named(enum disk_verb verb, const char *name)
 {
@@ -32,10 +36,12 @@ int64_t file_read_begin(struct disk *disk, const char *name, struct file_read *r
 		return result;
 	void *p;
 	size_t room = (open.len + FORMAT_ALIGN - 1) & ~(size_t)(FORMAT_ALIGN - 1);
-	if (posix_memalign(&p, FORMAT_ALIGN, room == 0 ? FORMAT_ALIGN : room) != 0) {
+	if (posix_memalign(&p, room < HUGE_PAGE ? FORMAT_ALIGN : HUGE_PAGE, room == 0 ? FORMAT_ALIGN : room) != 0) {
 		file_close(disk, open.file);
 		return -ENOMEM;
 	}
+	if (room >= HUGE_PAGE)
+		madvise(p, room, MADV_HUGEPAGE); /* a few large page faults instead of thousands of small ones, where the kernel will */
 	*r = (struct file_read){.op = {.verb = DISK_READ, .file = open.file, .buf = p, .len = room}, .file = open.file, .p = p};
 	disk_submit(disk, &r->op);
 	return 0;

@@ -1,6 +1,7 @@
 /* test_offsets.c - the store of committed offsets. */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "coordinator/offsets.h"
 
@@ -74,5 +75,70 @@ Test(offsets, metadata_is_copied)
 	cr_assert(offsets_put(&o, bytes_str("g"), bytes_str("t"), 3, &v));
 	cr_assert(offsets_get(&o, bytes_str("g"), bytes_str("t"), 3, &v));
 	cr_expect_eq(v.metadata.len, 0);
+	offsets_fini(&o);
+}
+
+/* Thousands of puts and removals in one topic against a plain array: few partitions and many, dense and scattered. */
+static void random_topic(unsigned int partitions, int32_t stride)
+{
+	struct offsets o;
+	int64_t *want = calloc(partitions, sizeof(*want));
+	uint64_t x = 88172645463325252ull + partitions;
+	size_t there = 0;
+	offsets_init(&o, &key);
+	for (unsigned int i = 0; i < partitions; i++)
+		want[i] = -1;
+	for (int64_t step = 0; step < 20000; step++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		unsigned int n = (unsigned int)(x >> 8) % partitions;
+		int32_t partition = (int32_t)n * stride;
+		if (x % 5 < 3) {
+			there += want[n] < 0;
+			put(&o, "g", "t", partition, step);
+			want[n] = step;
+		} else {
+			there -= want[n] >= 0;
+			offsets_remove(&o, bytes_str("g"), bytes_str("t"), partition);
+			want[n] = -1;
+		}
+		cr_assert_eq(get(&o, "g", "t", partition), want[n]);
+		cr_assert_eq(o.count, there);
+		if (step % 500 == 0)
+			for (unsigned int i = 0; i < partitions; i++)
+				cr_assert_eq(get(&o, "g", "t", (int32_t)i * stride), want[i]);
+	}
+	offsets_fini(&o);
+	free(want);
+}
+
+Test(offsets, random_topics)
+{
+	random_topic(1, 1);
+	random_topic(5, 1);
+	random_topic(9, 1000);
+	random_topic(100, 1);
+	random_topic(1000, 65536);
+	random_topic(2000, -7);
+}
+
+/* What was asked for last is tried first: groups and topics of the same name are not mixed up, and nothing that is gone is remembered. */
+Test(offsets, the_last_one)
+{
+	struct offsets o;
+	offsets_init(&o, &key);
+	put(&o, "g", "t", 0, 1);
+	put(&o, "h", "t", 0, 2);
+	cr_expect_eq(get(&o, "g", "t", 0), 1);
+	cr_expect_eq(get(&o, "h", "t", 0), 2);
+	cr_expect_eq(get(&o, "h", "u", 0), -1);
+	cr_expect_eq(get(&o, "i", "t", 0), -1);
+	offsets_remove(&o, bytes_str("h"), bytes_str("t"), 0);
+	cr_expect_eq(get(&o, "h", "t", 0), -1);
+	cr_expect_eq(o.groups.count, 1);
+	put(&o, "h", "t", 0, 3);
+	cr_expect_eq(get(&o, "h", "t", 0), 3);
+	cr_expect_eq(get(&o, "g", "t", 0), 1);
 	offsets_fini(&o);
 }

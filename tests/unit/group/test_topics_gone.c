@@ -139,5 +139,5 @@ Test(topics_gone, many_groups_in_slices_and_a_second_deletion_meanwhile)
 	gone("b", NULL);
 	rig_pass(r, 100);
 	cr_expect_eq(r->stats.offset_topic_gone, 4000);
-	cr_expect_eq(r->shard->offsets.partitions.count, 2000);
+	cr_expect_eq(r->shard->offsets.count, 2000);
 }
