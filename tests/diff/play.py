@@ -5,7 +5,7 @@ import struct
 
 import sequences
 from apis import API, decode_response, encode_request, frame
-from sequences import APIS, BURST, TOPICS, Actor, Choice
+from sequences import APIS, BURST, OFFSETS_TOPIC, TOPICS, Actor, Choice
 
 QUICK = 0.005  # s; a request that is unanswered so long is probed for
 ANSWER = 8.0  # s; a server that does not answer a probe is broken
@@ -122,9 +122,10 @@ class Side:
                 return False
             if (await self.ask("Heartbeat", 4, group=f"ready-{i}", generation=1, member="m"))["error"] != 25:
                 return False
-        topics = (await self.ask("Metadata", 12, topics=[{"name": n} for n in TOPICS]))["topics"]
-        self.topic_ids = {t["name"]: t["topic_id"] for t in topics if t["error"] == 0 and len(t["partitions"]) == TOPICS[t["name"]]}
-        return len(self.topic_ids) == len(TOPICS)
+        expected = {**TOPICS, OFFSETS_TOPIC: sequences.PARTITIONS}
+        topics = (await self.ask("Metadata", 12, topics=[{"name": n} for n in expected]))["topics"]
+        self.topic_ids = {t["name"]: t["topic_id"] for t in topics if t["error"] == 0 and len(t["partitions"]) == expected[t["name"]]}
+        return len(self.topic_ids) == len(expected)
 
 
 class Entry:

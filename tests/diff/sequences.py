@@ -23,7 +23,7 @@ MIN_SESSION_MS, MAX_SESSION_MS = 300, 600000
 MAX_SIZE = 5
 METADATA_MAX = 40
 TOPICS = {"t": 4, "u": 2}
-PARTITIONS = 8  # of __consumer_offsets
+OFFSETS_TOPIC, PARTITIONS = "__consumer_offsets", 8
 
 PROTOCOLS = [["range"], ["range"], ["range", "roundrobin"], ["roundrobin", "range"], ["roundrobin", "range", "sticky"], ["sticky"]]
 COMMON_OPS = ["auto"] * 46 + ["join"] * 12 + ["sync"] * 8 + ["heartbeat"] * 8 + ["leave"] * 6 + ["commit"] * 9 + ["fetch"] * 6 + \
@@ -316,7 +316,7 @@ class Choice:
 
     def metadata(self):
         version = self.version("Metadata")
-        topics = [{"name": n} for n in self.r.sample(["t", "u", "nowhere", "bad name"], self.r.randint(0, 3))]
+        topics = [{"name": n} for n in self.r.sample(["t", "u", "nowhere", "bad name", OFFSETS_TOPIC], self.r.randint(0, 3))]
         if version >= 12 and self.wild(0.3):
             topics = [{"name": None, "topic_id": self.r.choice([self.topic_ids["t"], b"no such topic id"])}]
         if self.wild(0.2) and version >= 1:
