@@ -385,7 +385,7 @@ struct world {
 	struct image *image;	  /* as it is now */
 	struct image *all_topics; /* what clients know, and names for ids */
 	uint32_t topics_gone;	  /* bit per topic */
-	uint64_t topic_gone_at[TOPICS];
+	uint64_t topic_gone_at[TOPICS]; /* worker time; 0: not, or its offsets may stay */
 	struct node *node;
 	struct disk disk;
 	struct conn *conns[CONNS];

@@ -124,7 +124,7 @@ static void topic_flip(struct world *w, unsigned int t)
 	CHECK(node_set_image(w->node, next, served(w)));
 	image_free(w->image);
 	w->image = next;
-	w->topic_gone_at[t] = w->topics_gone >> t & 1 && !disk_refuses(&w->disk) && !w->disk.held ? w->now.us : 0;
+	w->topic_gone_at[t] = w->topics_gone >> t & 1 && !disk_refuses(&w->disk) && !w->disk.held ? served(w).us : 0;
 	w->tick_at = w->now.us;
 }
 
@@ -145,7 +145,7 @@ void audit_topics(struct world *w)
 {
 	for (unsigned int p = 0; p < PARTS; p++) {
 		unsigned int t = part_topic(p);
-		if (w->topic_gone_at[t] == 0 || w->now.us < w->topic_gone_at[t] + TOPIC_WALK_US)
+		if (w->topic_gone_at[t] == 0 || served(w).us < w->topic_gone_at[t] + TOPIC_WALK_US)
 			continue;
 		for (int g = 0; g < GROUPS; g++) {
 			struct offset_value value;

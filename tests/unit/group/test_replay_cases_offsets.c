@@ -164,6 +164,16 @@ Test(cases, b87_after_a_failover_nothing_is_missing)
 	rig_commit(r, 8, c[0]->id, NULL, 1, "t:0=5");
 	rig_pass(r, 9000);
 	rig_reload(r);
+	struct stats *own = aligned_alloc(MUSTER_CACHE_LINE, sizeof(*own));
+	memset(own, 0, sizeof(*own));
+	shard_load_begin(r->shard, own); /* the shard is not handed over yet */
+	cr_expect_eq(rig_join(r, 9, c[0]->id, NULL, 10000, 60000, "range")->error, 14);
+	cr_expect_eq(rig_commit(r, 8, c[0]->id, NULL, 1, "t:0=6")->error, 14);
+	cr_expect_eq(rig_heartbeat(r, c[0]->id, NULL, 1)->error, 0, "blindly");
+	cr_expect_eq(rig_heartbeat(r, "stranger", NULL, 1)->error, 0);
+	cr_expect_eq(rig_sync(r, 3, c[0]->id, NULL, 1, "")->error, 27);
+	shard_load_end(r->shard);
+	free(own);
 	cr_expect_eq(rig_offset(r, "t", 0), 5, "never -1 from an empty cache");
 	rig_pass(r, 9000);
 	cr_expect_eq(rig_heartbeat(r, c[0]->id, NULL, 1)->error, 0, "a full new session");

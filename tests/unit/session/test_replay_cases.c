@@ -204,6 +204,39 @@ Test(cases, b50_commit_without_a_known_topic_id)
 	cr_expect_geq(ids, 10);
 }
 
+static bool all_ready(void *arg, unsigned int shard)
+{
+	return *(const bool *)arg;
+}
+
+/* While a shard is loading nobody is told that nothing is committed. */
+Test(cases, b40_fetch_while_loading)
+{
+	static const int32_t both[] = {0, 1};
+	bool ready = false;
+	struct stats *own = aligned_alloc(MUSTER_CACHE_LINE, 50 * sizeof(*own));
+	memset(own, 0, 50 * sizeof(*own));
+	node_load(rig->node, own, all_ready, &ready);
+	settle();
+	for (int16_t v = 0; v <= 10; v++) {
+		struct offset_fetch_response out = fetch(v, both, 2, false);
+		if (v < 2) {
+			cr_assert(out.topics_len == 1 && out.topics[0].partitions_len == 2);
+			for (int32_t p = 0; p < 2; p++)
+				cr_expect_eq(out.topics[0].partitions[p].error_code, ERROR_COORDINATOR_LOAD_IN_PROGRESS);
+		} else if (v < 8) {
+			cr_expect_eq(out.error_code, ERROR_COORDINATOR_LOAD_IN_PROGRESS);
+		} else {
+			cr_assert_eq(out.groups_len, 1);
+			cr_expect_eq(out.groups[0].error_code, ERROR_COORDINATOR_LOAD_IN_PROGRESS);
+		}
+	}
+	ready = true;
+	settle();
+	cr_expect_eq(fetch(9, both, 2, false).groups[0].error_code, 0);
+	free(own);
+}
+
 /* ---- discovery ---- */
 
 /* Whatever node FindCoordinator names stands in Metadata, of every version. */
@@ -339,26 +372,24 @@ Test(cases, b84_unknown_groups_and_those_of_other_types)
 	cr_expect_eq(list(4, BYTES_LITERAL("Stable")).groups_len, 0);
 }
 
-static bool ready(void *arg, unsigned int shard)
-{
-	return true;
-}
-
-/* Each group once, and a record that cannot be read stops nothing. */
-Test(cases, b86_list_of_groups_after_a_bad_record)
+/* 14 only while it loads, each group once, and a record that cannot be read stops nothing. */
+Test(cases, b86_list_of_groups_while_loading)
 {
 	static const uint8_t key[] = {0, 2, 0, 1, 'x'}, value[] = {0, 3, 0, 50, 'c'};
 	struct log_entry bad = {bytes_of(key, sizeof(key)), bytes_of(value, sizeof(value))};
+	bool ready = false;
 	struct stats *own = aligned_alloc(MUSTER_CACHE_LINE, 50 * sizeof(*own));
 	memset(own, 0, 50 * sizeof(*own));
-	node_load(rig->node, own, ready, NULL);
-	cr_expect_eq(list(4, BYTES_NULL).error_code, ERROR_COORDINATOR_LOAD_IN_PROGRESS);
+	node_load(rig->node, own, all_ready, &ready);
 	for (unsigned int shard = 0; shard < 50; shard++) {
 		cr_assert_not(shard_replay(node_loading_shard(rig->node, shard), &bad, rig->now));
 		shard_loaded(node_loading_shard(rig->node, shard), rig->now);
 	}
-	rig_round(rig);
-	free(own);
+	settle();
+	for (int16_t v = 0; v <= 5; v++)
+		cr_expect_eq(list(v, BYTES_NULL).error_code, ERROR_COORDINATOR_LOAD_IN_PROGRESS);
+	ready = true;
+	settle();
 	send_commit(c, 2);
 	settle();
 	cr_expect_eq(read_commit(c, 2), 0);
@@ -368,4 +399,5 @@ Test(cases, b86_list_of_groups_after_a_bad_record)
 		cr_assert_eq(out.groups_len, 1);
 		cr_expect(bytes_equal(out.groups[0].group_id, BYTES_LITERAL("g")));
 	}
+	free(own);
 }
