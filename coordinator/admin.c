@@ -85,6 +85,27 @@ size_t admin_item_text(const struct admin_item *item, char *out, size_t len)
 	return n;
 }
 
+static void admin_durable(struct shard_barrier *barrier, int16_t error, struct now now)
+{
+	struct admin *a = CONTAINER_OF(barrier, struct admin, barrier);
+	a->error = error;
+	if (error != 0)
+		snprintf(a->text, sizeof(a->text), "done, but the log does not say that it is stored: a restart may undo it");
+	a->done(a, now);
+}
+
+void admin_finish_durable(struct admin *a, struct shard *shard, const char *text, struct now now)
+{
+	snprintf(a->text, sizeof(a->text), "%s", text);
+	a->barrier.then = admin_durable;
+	shard_barrier(shard, &a->barrier, now);
+}
+
+void shard_admin_cancel(struct shard *shard, struct admin *a)
+{
+	shard_barrier_cancel(shard, &a->barrier);
+}
+
 void admin_finish(struct admin *a, int16_t error, struct now now, const char *format, ...)
 {
 	va_list ap;

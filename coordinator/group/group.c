@@ -55,6 +55,7 @@ struct group *group_new(struct shard *shard, struct bytes id)
 	g->protocol_type = BYTES_NULL;
 	g->protocol = BYTES_NULL;
 	LIST_INIT(&g->pending);
+	STAILQ_INIT(&g->released);
 	if (!table_add(&shard->groups, &g->node, hash_bytes(&shard->key, 0, id))) {
 		free(g);
 		return NULL;
@@ -68,6 +69,7 @@ void group_free(struct group *group)
 	CHECK(group->members_len == 0 && group->pending_len == 0);
 	CHECK(!purgatory_waiting(&group->join) && !purgatory_waiting(&group->sync));
 	journal_fini(&group->journal);
+	released_forget(group);
 	subscription_clear(&group->subscription);
 	bytes_free(&group->protocol_type);
 	bytes_free(&group->protocol);
@@ -141,7 +143,7 @@ int16_t group_validate(struct group *group, struct bytes member_id, struct bytes
 	if (!bytes_is_null(instance_id)) {
 		const struct member *owner = member_find_instance(group, instance_id);
 		if (owner == NULL)
-			return ERROR_UNKNOWN_MEMBER_ID;
+			return released_has(group, member_id, instance_id) ? ERROR_FENCED_INSTANCE_ID : ERROR_UNKNOWN_MEMBER_ID;
 		if (!bytes_equal(owner->id, member_id))
 			return ERROR_FENCED_INSTANCE_ID;
 	}

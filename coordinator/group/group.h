@@ -126,6 +126,8 @@ struct group {
 	uint32_t pending_len;
 	struct subscription subscription;
 	LIST_HEAD(, pending) pending;
+	STAILQ_HEAD(, released) released; /* oldest first */
+	uint32_t released_len;
 	struct purgatory_watch watch; /* of the two operations */
 	struct purgatory_op join, sync;
 	/* initial delay */
@@ -247,6 +249,12 @@ struct bytes member_metadata(const struct member *m); /* of the selected protoco
 void member_start_new_timer(struct member *m, struct now now);
 void members_free_slabs(struct shard *shard);
 
+/* ---- released.c ---- */
+/* Remembers a static member that is about to be removed by an administrator. False: no memory. */
+bool released_add(struct group *group, const struct member *m);
+bool released_has(const struct group *group, struct bytes member_id, struct bytes instance_id);
+void released_forget(struct group *group);
+
 /* ---- pending.c ---- */
 struct pending *pending_find(struct group *group, struct bytes id);
 struct pending *pending_add(struct group *group, struct bytes id, int32_t session_timeout_ms, struct now now);
@@ -268,6 +276,8 @@ bool protocols_accept(struct group *group, struct bytes type, const struct join_
 struct bytes protocols_select(struct group *group);
 
 /* ---- rebalance.c ---- */
+/* The generation after this one. They only grow; a stored one may be anything. */
+int32_t rebalance_next(int32_t generation);
 void rebalance_prepare(struct group *group, enum journal_cause cause, const struct member *who, struct now now);
 /* Something changed: is the join phase complete? */
 void rebalance_try_complete(struct group *group, struct now now);

@@ -24,7 +24,9 @@
 	CAUSE(STATIC_REPLACED, "static-member-replaced", false)                 \
 	CAUSE(SYNC_TIMEOUT, "sync-timeout", true)                               \
 	CAUSE(WRITE_FAILED, "assignment-not-stored", false)                     \
-	CAUSE(OVER_SIZE, "group-larger-than-allowed", false)
+	CAUSE(OVER_SIZE, "group-larger-than-allowed", false)                    \
+	CAUSE(MEMBER_RELEASED, "static-member-released", true)                  \
+	CAUSE(OFFSETS_RESET, "offsets-reset", false)
 
 enum journal_cause {
 #define CAUSE(name, text, change) JOURNAL_##name,

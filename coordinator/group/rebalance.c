@@ -61,8 +61,7 @@ static void rebalance_elect(struct group *group)
 	}
 }
 
-/* Generations only grow; a stored one may be anything. */
-static int32_t rebalance_next(int32_t generation)
+int32_t rebalance_next(int32_t generation)
 {
 	return generation < 0 || generation == INT32_MAX ? 1 : generation + 1;
 }

@@ -24,7 +24,7 @@
 	REASON(GROUP_FULL, "member-refused-group-full", 81, "it rejoined while the group was larger than group.max.size")            \
 	REASON(CONNECTION_CLOSED, "member-connection-closed", 25, "its connection closed before it was told its id")                 \
 	REASON(REPLACED, "member-replaced", 82, "a client with the same instance id took its place")                                 \
-	REASON(RELEASED, "member-released", 25, "an administrator released its instance id")                                         \
+	REASON(RELEASED, "member-released", 82, "an administrator released its instance id")                                         \
 	REASON(ID_EXPIRED, "id-expired", 25, "its id was handed out and not used within the session timeout")                        \
 	REASON(ID_LEFT, "id-left", 25, "its id was handed out and left before it was used")                                         \
 	REASON(GROUP_REMOVED, "group-removed", 25, "its group was removed")

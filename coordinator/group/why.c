@@ -2,8 +2,7 @@
  * why.c - what happened to a group and its members, for an administrator: the last rebalances, whom the group waits for, who is gone and for what
  * reason. Where nothing is known, it says since when it would be.
  */
-#include "coordinator/admin.h"
-#include "coordinator/group/group.h"
+#include "coordinator/group/operate.h"
 
 struct why {
 	struct admin *a;
@@ -178,7 +177,7 @@ static void why_unknown(struct why *why)
 	why->a->item(why->a, &item);
 }
 
-static void admin_why(struct shard *shard, struct admin *a, struct now now)
+void admin_why(struct shard *shard, struct admin *a, struct now now)
 {
 	struct why why = {a, shard, now, 0};
 	struct group *g = bytes_is_null(a->group_id) ? NULL : group_find(shard, a->group_id);
@@ -198,25 +197,11 @@ static void admin_why(struct shard *shard, struct admin *a, struct now now)
 	admin_finish(a, known ? ERROR_NONE : ERROR_GROUP_ID_NOT_FOUND, now, "%s", known ? "" : "no such group, and none of its members is remembered");
 }
 
-static void admin_waiting(struct shard *shard, struct admin *a, struct now now)
+void admin_waiting(struct shard *shard, struct admin *a, struct now now)
 {
 	struct why why = {a, shard, now, 0};
 	const struct group *g = group_find(shard, a->group_id);
 	if (g != NULL)
 		why_waiting(&why, g);
 	admin_finish(a, g != NULL ? ERROR_NONE : ERROR_GROUP_ID_NOT_FOUND, now, "%s", g != NULL ? "" : "no such group");
-}
-
-void shard_admin(struct shard *shard, struct admin *a, struct now now)
-{
-	static void (*const ops[ADMIN_OP_COUNT])(struct shard *shard, struct admin *a, struct now now) = {
-		[ADMIN_WHY] = admin_why,
-		[ADMIN_WAITING] = admin_waiting,
-	};
-	CHECK(a->op < ADMIN_OP_COUNT);
-	if (shard->loading) {
-		admin_finish(a, ERROR_COORDINATOR_LOAD_IN_PROGRESS, now, "the group's shard is being loaded");
-		return;
-	}
-	ops[a->op](shard, a, now);
 }
