@@ -97,9 +97,11 @@ bool segment_next(struct segment_reader *r, struct bytes *payload)
 uint64_t segment_skip(struct segment_reader *r)
 {
 	struct block b;
-	size_t found;
-	if (!segment_find(r, r->at, r->sequence + 1, &b, &found))
-		return 0;
+	size_t found = r->at;
+	do { /* a block that the missing ones had no room in front of is not where it belongs */
+		if (!segment_find(r, found + FORMAT_ALIGN, r->sequence + 1, &b, &found))
+			return 0;
+	} while (b.sequence - r->sequence > (found - r->at) / FORMAT_ALIGN);
 	uint64_t missing = b.sequence - r->sequence;
 	r->at = found;
 	r->sequence = b.sequence;
