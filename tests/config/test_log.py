@@ -26,7 +26,9 @@ class LogCase(Case):
 
     def serve(self, *words, ready=READY):
         """A server whose asker is in self.ask."""
-        os.environ.update(LD_PRELOAD=os.environ["MUSTER_DISK_SHIM"], SHIM_FOLDER=self.folder)
+        # the shim comes before a sanitizer's library, which would refuse that
+        sanitizer = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+        os.environ.update(LD_PRELOAD=os.environ["MUSTER_DISK_SHIM"], SHIM_FOLDER=self.folder, ASAN_OPTIONS=sanitizer)
         try:
             server = self.start("--set", f"log.dir={self.log}", "--set", f"topics.file={self.folder}/topics", "--set", "log.segment.bytes=1048576",
                                 "--set", "group.initial.rebalance.delay.ms=0", *words, ready=ready)
