@@ -10,6 +10,8 @@
  * Batches keep offsets, timestamps and bytes. The leader epoch becomes 0: ours counts the starts of this server, and means nothing in another
  * cluster, where a topic that was just made has epoch 0 and a higher one would look like a later leader's. Nobody checksums it.
  *
+ * Groups whose members stand in records of their own become one record each, behind the shard's last one (export_parts.h).
+ *
  * Batches of undecided transactions are left out: whoever could decide them is not in that cluster, and there they would be in the way for ever.
  *
  * One walk over the log serves EXPORT_FILES shards.
@@ -24,8 +26,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "coordinator/tool/export_parts.h"
 #include "coordinator/tool/folder.h"
 #include "coordinator/tool/kafka_log.h"
+#include "coordinator/tool/rebatch.h"
 #include "coordinator/tool/tool.h"
 
 #define EXPORT_FILES 256
@@ -40,6 +44,8 @@ struct partition {
 	int64_t base;	/* its first offset */
 	int64_t next;	/* offset behind the last batch */
 	uint64_t bytes; /* of the segment */
+	int64_t timestamp_ms; /* of the last record */
+	struct export_parts parts;
 };
 
 struct export {
@@ -47,8 +53,9 @@ struct export {
 	const struct folder *log;
 	const char *dir;
 	struct partition partitions[EXPORT_FILES];
+	struct inflate_buffer filtered;
 	uint32_t first, len; /* shards first to first + len - 1 */
-	uint64_t batches, records, bytes, damages, undecided;
+	uint64_t batches, records, bytes, damages, undecided, from_parts;
 	bool failed;
 };
 
@@ -196,10 +203,31 @@ static void export_fault(void *arg, const struct place *place, enum fault fault,
 	complain("%s: %s, block %" PRIu64 " at byte %zu: %s", fault == FAULT_DAMAGE ? "DAMAGED" : "note", place->file, place->block, place->at, what);
 }
 
+/* True: it stands in the segment, or nothing is to be written. */
+static bool write_batch(struct export *ex, struct partition *p, int64_t base, int64_t last, struct bytes bytes)
+{
+	if ((last - p->base > INT32_MAX || p->bytes + (uint64_t)bytes.len > KAFKA_SEGMENT_MAX) && (!end_segment(p) || !begin_segment(p, base)))
+		return false;
+	write_epoch_free(p->out, bytes);
+	p->next = last + 1;
+	p->bytes += (uint64_t)bytes.len;
+	ex->batches++;
+	ex->bytes += (uint64_t)bytes.len;
+	return true;
+}
+
+static bool keep(void *arg, const struct batch_record *record)
+{
+	struct partition *p = arg;
+	p->timestamp_ms = record->timestamp_ms;
+	return export_parts_keep(&p->parts, record);
+}
+
 static bool export_batch(void *arg, const struct place *place, uint32_t shard, struct bytes bytes)
 {
 	struct export *ex = arg;
 	struct batch batch;
+	uint32_t kept;
 	if (shard < ex->first || shard - ex->first >= ex->len)
 		return true;
 	struct partition *p = &ex->partitions[shard - ex->first];
@@ -211,17 +239,44 @@ static bool export_batch(void *arg, const struct place *place, uint32_t shard, s
 		ex->undecided++;
 		return true;
 	}
-	if (batch.last_offset - p->base > INT32_MAX || p->bytes + (uint64_t)bytes.len > KAFKA_SEGMENT_MAX)
-		ex->failed = !end_segment(p) || !begin_segment(p, batch.base_offset);
-	if (ex->failed)
+	if (!rebatch_filter(&ex->filtered, bytes, keep, p, &kept)) {
+		export_fault(ex, place, FAULT_DAMAGE, "the records of a batch cannot be read; it is left out");
+		return true;
+	}
+	ex->records += kept;
+	if (kept == 0 && batch.records > 0)
+		return true;
+	if (kept < batch.records)
+		bytes = bytes_of(ex->filtered.p, ex->filtered.len);
+	ex->failed = !write_batch(ex, p, batch.base_offset, batch.last_offset, bytes);
+	return !ex->failed;
+}
+
+/* A group that was in parts, as one record behind the last one. */
+struct part_writer {
+	struct export *ex;
+	struct partition *p;
+};
+
+static bool write_group(void *arg, const struct log_entry *entry)
+{
+	struct part_writer *w = arg;
+	size_t size = batch_size(entry, 1);
+	uint8_t *bytes = size == SIZE_MAX ? NULL : malloc(size);
+	if (bytes == NULL)
 		return false;
-	write_epoch_free(p->out, bytes);
-	p->next = batch.last_offset + 1;
-	p->bytes += (uint64_t)bytes.len;
-	ex->batches++;
-	ex->records += batch.records;
-	ex->bytes += (uint64_t)bytes.len;
-	return true;
+	batch_write(bytes, size, entry, 1, w->p->next, 0, w->p->timestamp_ms);
+	bool ok = write_batch(w->ex, w->p, w->p->next, w->p->next, bytes_of(bytes, size));
+	free(bytes);
+	w->ex->from_parts++;
+	return ok;
+}
+
+static bool write_groups(struct export *ex, struct partition *p, struct folder *log)
+{
+	char err[200];
+	struct part_writer w = {ex, p};
+	return export_parts_give(&p->parts, log, write_group, &w, err, sizeof(err)) || complain("%s", err);
 }
 
 /* Shards ex->first and so on. */
@@ -230,14 +285,16 @@ static bool export_some(struct export *ex, struct folder *log)
 	struct visitor v = {export_batch, export_fault, ex};
 	bool ok = true;
 	for (uint32_t i = 0; i < ex->len; i++)
-		ex->partitions[i] = (struct partition){.shard = ex->first + i, .folder = -1};
+		ex->partitions[i] = (struct partition){.shard = ex->first + i, .folder = -1, .parts = {.shard = ex->first + i}};
 	for (uint32_t i = 0; ok && i < ex->len; i++)
 		ok = partition_folder(ex, &ex->partitions[i]) && begin_segment(&ex->partitions[i], 0);
 	if (ok)
 		folder_walk(log, &v);
 	for (uint32_t i = 0; i < ex->len; i++) {
 		struct partition *p = &ex->partitions[i];
-		ok = end_segment(p) && ok && !ex->failed && write_checkpoint(p);
+		ok = ok && !ex->failed && write_groups(ex, p, log);
+		ok = end_segment(p) && ok && write_checkpoint(p);
+		export_parts_fini(&p->parts);
 		if (p->folder >= 0)
 			close(p->folder);
 	}
@@ -248,6 +305,8 @@ static void report(const struct export *ex, uint32_t shards)
 {
 	printf("muster: exported %" PRIu32 " shards into %s: %" PRIu64 " batches, %" PRIu64 " records, %" PRIu64 " bytes\n", shards, ex->dir, ex->batches,
 	       ex->records, ex->bytes);
+	if (ex->from_parts > 0)
+		printf("muster: %" PRIu64 " groups whose members stand in records of their own became one record each\n", ex->from_parts);
 	if (ex->undecided > 0)
 		printf("muster: %" PRIu64 " batches of undecided transactions were left out\n", ex->undecided);
 }
@@ -273,6 +332,7 @@ int tool_export(const struct tool_options *o, struct folder *log)
 	if (ok)
 		report(ex, to - from);
 	ok = ok && ex->damages == 0;
+	free(ex->filtered.p);
 	free(ex);
 	return ok ? TOOL_GOOD : TOOL_BAD;
 }

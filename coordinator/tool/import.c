@@ -19,15 +19,13 @@
 #include <sys/random.h>
 
 #include "coordinator/java_hash.h"
-#include "coordinator/log/crc32c.h"
 #include "coordinator/tool/carrier.h"
 #include "coordinator/tool/inflate.h"
 #include "coordinator/tool/kafka_log.h"
+#include "coordinator/tool/rebatch.h"
 #include "coordinator/tool/record_text.h"
 #include "coordinator/tool/tool.h"
 #include "coordinator/tool/transactions.h"
-
-enum { AT_LENGTH = 8, AT_CRC = 17, AT_ATTRIBUTES = 21, AT_PRODUCER = 43, AT_RECORDS = 57, PRODUCER_BYTES = 14 };
 
 struct import {
 	const struct tool_options *o;
@@ -134,36 +132,6 @@ static bool check_records(struct import *im, struct bytes bytes, bool *good)
 
 /* ---- batches that are made anew ---- */
 
-static void put(uint8_t *p, size_t at, uint64_t value, unsigned int size)
-{
-	for (unsigned int i = 0; i < size; i++)
-		p[at + i] = (uint8_t)(value >> (8 * (size - 1 - i)));
-}
-
-/* In im->made: the head of `old` with these attributes in front of these records; without its producer when it is not of a transaction any more. */
-static bool make_batch(struct import *im, struct bytes old, uint16_t attributes, bool forget_producer, const uint8_t *records, size_t len)
-{
-	size_t size = BATCH_HEAD + len;
-	if (size > im->made.cap) {
-		uint8_t *grown = realloc(im->made.p, size);
-		if (grown == NULL)
-			return complain("no memory");
-		im->made.p = grown;
-		im->made.cap = size;
-	}
-	uint8_t *p = im->made.p;
-	memcpy(p, old.p, BATCH_HEAD);
-	if (len > 0)
-		memcpy(p + BATCH_HEAD, records, len);
-	put(p, AT_LENGTH, size - AT_LENGTH - 4, 4);
-	put(p, AT_ATTRIBUTES, attributes, 2);
-	if (forget_producer)
-		memset(p + AT_PRODUCER, 0xff, PRODUCER_BYTES);
-	put(p, AT_CRC, crc32c(p + AT_ATTRIBUTES, size - AT_ATTRIBUTES), 4);
-	im->made.len = size;
-	return true;
-}
-
 static bool write_batch(struct import *im, const struct batch *batch, struct bytes bytes)
 {
 	if (!carrier_batch(&im->carrier, im->shard, bytes))
@@ -189,8 +157,9 @@ static bool keep_batch(struct import *im, const struct batch *batch, struct byte
 	}
 	if (codec != 0 || decided) {
 		uint16_t attributes = batch->attributes & (uint16_t)~(BATCH_COMPRESSION | (decided ? BATCH_TRANSACTIONAL : 0));
-		if (!make_batch(im, bytes, attributes, decided, records.p, (size_t)records.len))
-			return false;
+		struct rebatch how = {attributes, batch->records, decided};
+		if (!rebatch(&im->made, bytes, &how, records.p, (size_t)records.len))
+			return complain("no memory");
 		bytes = bytes_of(im->made.p, im->made.len);
 	}
 	if (!check_records(im, bytes, &good))
@@ -267,17 +236,16 @@ static bool each_batch(struct import *im, bool (*take)(struct import *im, const 
 /* Offsets behind the last batch that was kept had been given away, too. */
 static bool fill_end(struct import *im)
 {
-	uint8_t head[BATCH_HEAD] = {0};
+	static const struct rebatch how = {.count = 0};
+	struct log_entry entry = {.key = BYTES_EMPTY, .value = BYTES_NULL};
+	uint8_t head[2 * BATCH_HEAD];
 	int64_t last = im->in.next_offset - 1;
 	if (last < im->written)
 		return true;
-	struct batch batch = {.base_offset = last, .last_offset = last};
-	put(head, 0, (uint64_t)last, 8);
-	put(head, 12, (uint32_t)im->epoch, 4);
-	head[16] = 2;
-	memset(head + AT_PRODUCER, 0xff, PRODUCER_BYTES);
-	put(head, AT_RECORDS, 0, 4);
-	return make_batch(im, bytes_of(head, sizeof(head)), 0, true, NULL, 0) && write_batch(im, &batch, bytes_of(im->made.p, im->made.len));
+	batch_write(head, batch_size(&entry, 1), &entry, 1, last, im->epoch, 0);
+	struct batch what = {.base_offset = last, .last_offset = last};
+	return (rebatch(&im->made, bytes_of(head, BATCH_HEAD), &how, NULL, 0) || complain("no memory")) &&
+	       write_batch(im, &what, bytes_of(im->made.p, im->made.len));
 }
 
 static bool import_partition(struct import *im, const char *path)

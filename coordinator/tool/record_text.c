@@ -4,7 +4,7 @@
 #include "coordinator/group/record.h"
 #include "coordinator/tool/record_text.h"
 
-enum key_names { PARTITION, GROUP, MEMBER, REGEX };
+enum key_names { PARTITION, GROUP, MEMBER, REGEX, PART };
 
 static const struct {
 	int16_t type;
@@ -16,7 +16,8 @@ static const struct {
 #undef TYPE
 };
 
-static const char *const second_names[] = {[PARTITION] = "topic", [GROUP] = NULL, [MEMBER] = "member", [REGEX] = "regex"};
+static const char *const second_names[] = {[PARTITION] = "topic", [GROUP] = NULL, [MEMBER] = "member", [REGEX] = "regex",
+					   [PART] = "member"};
 
 static struct bytes read_string(struct reader *r)
 {
@@ -32,13 +33,15 @@ bool record_name_read(struct record_name *name, struct bytes key)
 	if (bytes_is_null(key))
 		return false;
 	struct reader r = reader_of(key.p, (size_t)key.len);
-	struct record_name n = {.type = (int16_t)reader_u16(&r), .group = BYTES_NULL, .second = BYTES_NULL, .partition = -1};
+	struct record_name n = {.type = (int16_t)reader_u16(&r), .group = BYTES_NULL, .second = BYTES_NULL, .partition = -1, .slot = -1};
 	for (size_t i = 0; i < ARRAY_LEN(types) && !r.bad; i++) {
 		if (types[i].type != n.type)
 			continue;
 		n.name = types[i].name;
 		n.group = read_string(&r);
 		n.second_name = second_names[types[i].names];
+		if (types[i].names == PART)
+			n.slot = reader_u8(&r);
 		if (n.second_name != NULL)
 			n.second = read_string(&r);
 		if (types[i].names == PARTITION)
@@ -55,6 +58,7 @@ bool record_value_good(const struct record_name *name, struct bytes value)
 {
 	struct record_offset offset;
 	struct record_group group;
+	struct record_part part;
 	if (bytes_is_null(value))
 		return true;
 	switch (name->type) {
@@ -63,6 +67,8 @@ bool record_value_good(const struct record_name *name, struct bytes value)
 		return record_offset_decode(&offset, value);
 	case 2:
 		return record_group_decode(&group, value);
+	case RECORD_TYPE_PART:
+		return record_part_decode(&part, value);
 	default:
 		return true;
 	}
@@ -158,6 +164,11 @@ static void group_fields(struct text *t, struct record_group *v)
 	text_time(t, "state_since", v->state_ms);
 	if (!t->json)
 		text_number(t, "members", v->members_len);
+	if (v->parts.edition != 0) {
+		text_number(t, "parts", v->parts.members);
+		text_number(t, "edition", v->parts.edition);
+		text_number(t, "slot", v->parts.slot);
+	}
 	text_array(t, "members");
 	while (record_group_next(v, &m)) {
 		text_item(t, "member");
@@ -167,14 +178,25 @@ static void group_fields(struct text *t, struct record_group *v)
 	text_array_end(t);
 }
 
+static void part_fields(struct text *t, const struct record_name *n, struct record_part *v)
+{
+	text_number(t, "edition", v->edition);
+	text_number(t, "generation", v->generation);
+	v->member.id = n->second;
+	member_fields(t, &v->member, true);
+}
+
 static void value_fields(struct text *t, const struct record_name *n, struct bytes value)
 {
 	struct record_offset offset;
 	struct record_group group;
+	struct record_part part;
 	if ((n->type == 0 || n->type == 1) && record_offset_decode(&offset, value))
 		offset_fields(t, &offset);
 	else if (n->type == 2 && record_group_decode(&group, value))
 		group_fields(t, &group);
+	else if (n->type == RECORD_TYPE_PART && record_part_decode(&part, value))
+		part_fields(t, n, &part);
 	else
 		text_number(t, "value_bytes", value.len);
 }
@@ -202,6 +224,8 @@ static void key_fields(struct text *t, const struct record_name *n, struct bytes
 		text_string(t, n->second_name, n->second);
 	if (n->second_name != NULL && strcmp(n->second_name, "topic") == 0)
 		text_number(t, "partition", n->partition);
+	if (n->slot >= 0)
+		text_number(t, "slot", n->slot);
 }
 
 void record_text(struct text *t, uint32_t shard, const struct batch *batch, const struct batch_record *record)

@@ -15,6 +15,7 @@ struct record_name {
 	struct bytes second; /* topic, member or regular expression; null: none */
 	const char *second_name;
 	int32_t partition; /* -1: none */
+	int32_t slot;	   /* of a part of a group; -1: none */
 };
 
 /* False: the key cannot be read. Slices of the key. */

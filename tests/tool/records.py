@@ -71,6 +71,45 @@ def member_key(kind, group, member):
     return struct.pack(">h", kind) + string(group) + string(member)
 
 
+# ---- groups in parts: Muster's own form, in Kafka's flexible encoding
+
+def uvarint(v):
+    out = b""
+    while v >= 0x80:
+        out += bytes([v & 0x7F | 0x80])
+        v >>= 7
+    return out + bytes([v])
+
+
+def compact(raw):
+    raw = raw.encode() if isinstance(raw, str) else raw
+    return b"\0" if raw is None else uvarint(len(raw) + 1) + raw
+
+
+PARTS = 0x4D01
+
+
+def parts_header(generation, slot, edition, members, protocol="range", leader=None):
+    tag = struct.pack(">BqI", slot, edition, members)
+    return struct.pack(">h", 4) + compact("consumer") + struct.pack(">i", generation) + compact(protocol) + compact(leader) + struct.pack(">q", 1234) \
+        + uvarint(1) + uvarint(1) + uvarint(PARTS) + uvarint(len(tag)) + tag
+
+
+def part_key(group, slot, member):
+    return struct.pack(">h", PARTS) + string(group) + bytes([slot]) + string(member)
+
+
+def part_value(edition, generation, instance, sub, assigned):
+    return struct.pack(">hqi", 0, edition, generation) + compact(instance) + compact("client") + compact("/10.0.0.1") + struct.pack(">ii", 60000, 10000) \
+        + compact(sub) + compact(assigned) + b"\0"
+
+
+def group_in_parts(group, generation, edition, members, slot=0):
+    """Entries of a batch: the parts, then the header that makes them count."""
+    return [(part_key(group, slot, member), part_value(edition, generation, instance, sub, assigned)) for member, instance, sub, assigned in members] \
+        + [(group_key(group), parts_header(generation, slot, edition, len(members), leader=members[0][0]))]
+
+
 # ---- batches
 
 def varint(v):

@@ -89,6 +89,16 @@ class Dump(Case):
         self.assertEqual([x["version"] for x in got], [0, 1, 2, 3])
         self.assertEqual([x["value"]["members"][0]["id"] for x in got], ["m-1"] * 4)
 
+    def test_group_in_parts(self):
+        r.log(self.folder, SHARDS, (1, 1, [[(0, r.batch(0, r.group_in_parts("g", 7, 3, MEMBERS)))]], True))
+        got = self.json("--group", "g")
+        self.assertEqual([x["type"] for x in got], ["MusterGroupPart", "MusterGroupPart", "GroupMetadata"])
+        self.assertEqual(got[0]["key"], {"group": "g", "member": "m-1", "slot": 0})
+        self.assertEqual({name: got[0]["value"][name] for name in ("edition", "generation", "id", "instance", "assigned")},
+                         {"edition": 3, "generation": 7, "id": "m-1", "instance": "i-1", "assigned": ["demo-0", "demo-2"]})
+        self.assertEqual({name: got[2]["value"][name] for name in ("parts", "edition", "slot", "members")}, {"parts": 2, "edition": 3, "slot": 0, "members": []})
+        muster("verify", "--log", self.folder)
+
     def test_strange_bytes(self):
         names = [b'a"b\\c\n', "gr\u00fc\u00dfe \U0001f600".encode(), b"\xff\xc0\x80x", b""]
         blocks = [[(0, r.batch(i, [(r.offset_key(name, "t", 0), r.offset_value(1))])) for i, name in enumerate(names)]]
