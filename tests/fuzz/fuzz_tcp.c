@@ -13,6 +13,7 @@
  * After each step the invariants of tcp_priv.h are checked; at the end everything is aborted, and nothing may be left.
  */
 #include "dataplane/tcp/tcp_priv.h"
+#include "tests/unit/tcp/segment.h"
 #include "muster/bytes.h"
 
 #define TUPLES 4
@@ -176,11 +177,8 @@ static void check_world(struct world *w)
 
 static void input(struct world *w, unsigned int which, const uint8_t *p, size_t len)
 {
-	uint8_t *exact = malloc(len > 0 ? len : 1); /* AddressSanitizer guards the end */
-	memcpy(exact, p, len);
 	struct tcp_tuple tuple = tuple_of(which);
-	tcp_input(w->tcp, w->flow[which], &tuple, exact, len, w->now);
-	free(exact);
+	segment_input(w->tcp, w->flow[which], &tuple, p, len, w->now);
 }
 
 static size_t shape_options(uint8_t *p, uint8_t choice, uint8_t flags, const struct tcp_conn *conn)
@@ -211,26 +209,18 @@ static void shaped(struct world *w, unsigned int which, struct reader *r)
 {
 	static const uint8_t zero[2048];
 	const struct tcp_conn *conn = w->flow[which];
-	uint8_t p[20 + OPT_MAX_BYTES + sizeof(zero)];
-	uint8_t flags = reader_u8(r);
-	uint32_t seq = (uint32_t)(int16_t)reader_u16(r) + (conn != NULL ? conn->rcv_nxt : 0x7ffffff0);
-	uint32_t ack = (uint32_t)(int16_t)reader_u16(r) + (conn != NULL ? conn->snd_nxt : 0);
-	uint16_t window = reader_u16(r);
+	uint8_t p[TCP_HEADER_BYTES + OPT_MAX_BYTES + sizeof(zero)];
+	struct segment_head head = {.flags = reader_u8(r)};
+	head.seq = (uint32_t)(int16_t)reader_u16(r) + (conn != NULL ? conn->rcv_nxt : 0x7ffffff0);
+	head.ack = (uint32_t)(int16_t)reader_u16(r) + (conn != NULL ? conn->snd_nxt : 0);
+	head.window = reader_u16(r);
 	size_t len = reader_u16(r) % sizeof(zero);
-	size_t options = shape_options(p + 20, reader_u8(r), flags, conn);
+	head.options = shape_options(p + TCP_HEADER_BYTES, reader_u8(r), head.flags, conn);
 	if (r->bad)
 		return;
 	struct tcp_tuple tuple = tuple_of(which);
-	wire_put16(p, tuple.remote_port);
-	wire_put16(p + 2, tuple.local_port);
-	wire_put32(p + 4, seq);
-	wire_put32(p + 8, ack);
-	p[12] = (uint8_t)((20 + options) / 4 << 4);
-	p[13] = flags;
-	wire_put16(p + 14, window);
-	wire_put32(p + 16, 0);
-	memcpy(p + 20 + options, zero, len);
-	input(w, which, p, 20 + options + len);
+	memcpy(segment_put_head(p, &tuple, &head) + head.options, zero, len);
+	input(w, which, p, TCP_HEADER_BYTES + head.options + len);
 }
 
 static void user_call(struct world *w, uint8_t what, struct tcp_conn *conn, struct reader *r)

@@ -24,18 +24,25 @@ static inline int16_t read_heartbeat(struct conn *c, int16_t version, int32_t co
 	return out.error_code;
 }
 
-static inline void send_join(struct conn *c, int32_t correlation_id)
+/* JoinGroup of "g" with one protocol, session timeout 10 s, rebalance timeout 60 s. */
+static inline void send_join_as(struct conn *c, int16_t version, int32_t correlation_id, struct bytes member_id)
 {
 	struct join_group_request_protocol protocol = {BYTES_LITERAL("range"), BYTES_LITERAL("meta")};
 	struct join_group_request in;
 	join_group_request_init(&in);
 	in.group_id = BYTES_LITERAL("g");
+	in.member_id = member_id;
 	in.session_timeout_ms = 10000;
 	in.rebalance_timeout_ms = 60000;
 	in.protocol_type = BYTES_LITERAL("consumer");
 	in.protocols = &protocol;
 	in.protocols_len = 1;
-	conn_send(c, api_key_join_group, 5, correlation_id, &in);
+	conn_send(c, api_key_join_group, version, correlation_id, &in);
+}
+
+static inline void send_join(struct conn *c, int32_t correlation_id)
+{
+	send_join_as(c, 5, correlation_id, BYTES_EMPTY);
 }
 
 static inline int16_t read_join(struct conn *c, int32_t correlation_id)

@@ -8,18 +8,8 @@
 
 static struct join_group_response join(struct conn *c, int32_t correlation_id, struct bytes member_id)
 {
-	struct join_group_request_protocol protocol = {BYTES_LITERAL("range"), BYTES_LITERAL("meta")};
-	struct join_group_request in;
 	struct join_group_response out;
-	join_group_request_init(&in);
-	in.group_id = BYTES_LITERAL("g");
-	in.member_id = member_id;
-	in.session_timeout_ms = 10000;
-	in.rebalance_timeout_ms = 60000;
-	in.protocol_type = BYTES_LITERAL("consumer");
-	in.protocols = &protocol;
-	in.protocols_len = 1;
-	conn_send(c, api_key_join_group, 7, correlation_id, &in);
+	send_join_as(c, 7, correlation_id, member_id);
 	for (unsigned int i = 0; i < 10 && conn_answers(c) == 0; i++)
 		rig_advance(c->rig, 1);
 	conn_read(c, api_key_join_group, 7, correlation_id, &out);
@@ -200,15 +190,7 @@ Test(node, a_joiner_whose_connection_goes_is_forgotten)
 	struct rig *rig = rig_new(50, 1, 16);
 	struct conn *c = rig_open(rig), *d = rig_open(rig);
 	struct live live = form_group(c);
-	struct join_group_request_protocol protocol = {BYTES_LITERAL("range"), BYTES_LITERAL("meta")};
-	struct join_group_request in;
-	join_group_request_init(&in);
-	in.group_id = BYTES_LITERAL("g");
-	in.session_timeout_ms = 10000;
-	in.protocol_type = BYTES_LITERAL("consumer");
-	in.protocols = &protocol;
-	in.protocols_len = 1;
-	conn_send(d, api_key_join_group, 1, 2, &in); /* an old client: member at once */
+	send_join_as(d, 1, 2, BYTES_EMPTY); /* an old client: member at once */
 	cr_assert(d->held);
 	cr_assert_eq(beat(c, &live), ERROR_REBALANCE_IN_PROGRESS);
 	conn_reset(d);
@@ -228,15 +210,7 @@ Test(node, stop_answers_a_parked_join)
 	struct conn *c = rig_open(rig);
 	struct live live = form_group(c);
 	struct conn *d = rig_open(rig);
-	struct join_group_request_protocol protocol = {BYTES_LITERAL("range"), BYTES_LITERAL("meta")};
-	struct join_group_request in;
-	join_group_request_init(&in);
-	in.group_id = BYTES_LITERAL("g");
-	in.session_timeout_ms = 10000;
-	in.protocol_type = BYTES_LITERAL("consumer");
-	in.protocols = &protocol;
-	in.protocols_len = 1;
-	conn_send(d, api_key_join_group, 2, 2, &in);
+	send_join_as(d, 2, 2, BYTES_EMPTY);
 	cr_assert(d->held);
 	cr_assert(node_service_ops.stop(rig->node, rig->now));
 	struct join_group_response out;

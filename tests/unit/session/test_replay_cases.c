@@ -34,15 +34,7 @@ Test(cases, b21_answers_of_a_connection_keep_its_order)
 	rig->settings.group_initial_rebalance_delay_ms = 3000;
 	send_join(c, 1);
 	conn_read(c, api_key_join_group, 5, 1, &(struct join_group_response){0});
-	struct join_group_request_protocol protocol = {BYTES_LITERAL("range"), BYTES_LITERAL("meta")};
-	struct join_group_request in;
-	join_group_request_init(&in);
-	in.group_id = BYTES_LITERAL("g");
-	in.session_timeout_ms = 10000;
-	in.protocol_type = BYTES_LITERAL("consumer");
-	in.protocols = &protocol;
-	in.protocols_len = 1;
-	conn_send(c, api_key_join_group, 3, 2, &in); /* parks */
+	send_join_as(c, 3, 2, BYTES_EMPTY); /* parks */
 	send_metadata(c, 3);
 	send_heartbeat(c, 4, 4, 1);
 	cr_expect_eq(conn_answers(c), 0, "nothing overtakes the join");
@@ -306,16 +298,8 @@ Test(cases, b83_lowest_versions_are_zero)
 	for (int32_t i = 0; i < out.api_keys_len; i++)
 		cr_expect_eq(out.api_keys[i].min_version, 0, "api %d", out.api_keys[i].api_key);
 	/* and they work: a member by JoinGroup and SyncGroup of version 0 */
-	struct join_group_request_protocol protocol = {BYTES_LITERAL("range"), BYTES_LITERAL("meta")};
-	struct join_group_request join;
 	struct join_group_response joined;
-	join_group_request_init(&join);
-	join.group_id = BYTES_LITERAL("g");
-	join.session_timeout_ms = 10000;
-	join.protocol_type = BYTES_LITERAL("consumer");
-	join.protocols = &protocol;
-	join.protocols_len = 1;
-	conn_send(c, api_key_join_group, 0, 2, &join);
+	send_join_as(c, 0, 2, BYTES_EMPTY);
 	settle();
 	conn_read(c, api_key_join_group, 0, 2, &joined);
 	cr_assert_eq(joined.error_code, 0);

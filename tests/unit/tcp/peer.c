@@ -2,6 +2,7 @@
  * peer.c - one stack and a hand-made peer, see peer.h.
  */
 #include "peer.h"
+#include "segment.h"
 
 #include <criterion/criterion.h>
 
@@ -141,12 +142,7 @@ void peer_fini(struct peer *peer)
 
 void peer_raw(struct peer *peer, const uint8_t *segment, size_t len)
 {
-	/* A copy of exact size, so that AddressSanitizer sees the first byte read behind it. */
-	uint8_t *copy = malloc(len > 0 ? len : 1);
-	CHECK(copy != NULL);
-	memcpy(copy, segment, len);
-	tcp_input(peer->tcp, peer->conn, &peer->tuple, copy, len, peer->now);
-	free(copy);
+	segment_input(peer->tcp, peer->conn, &peer->tuple, segment, len, peer->now);
 }
 
 static size_t put_options(struct peer *peer, uint8_t *p, uint8_t flags, const struct opt *opt)
@@ -165,18 +161,11 @@ static size_t put_options(struct peer *peer, uint8_t *p, uint8_t flags, const st
 
 void peer_in(struct peer *peer, uint8_t flags, uint32_t at, uint32_t ack, uint32_t window, const void *data, size_t len, const struct opt *opt)
 {
-	uint8_t p[20 + OPT_MAX_BYTES + 65536];
-	size_t options = put_options(peer, p + 20, flags, opt);
-	wire_put16(p, peer->tuple.remote_port);
-	wire_put16(p + 2, peer->tuple.local_port);
-	wire_put32(p + 4, at + PEER_ISN);
-	wire_put32(p + 8, flags & TCP_ACK ? ack + peer->our_isn : 0);
-	p[12] = (uint8_t)((20 + options) / 4 << 4);
-	p[13] = flags;
-	wire_put16(p + 14, (uint16_t)window);
-	wire_put32(p + 16, 0);
-	memcpy(p + 20 + options, data, len);
-	peer_raw(peer, p, 20 + options + len);
+	uint8_t p[TCP_HEADER_BYTES + OPT_MAX_BYTES + 65536];
+	struct segment_head head = {at + PEER_ISN, flags & TCP_ACK ? ack + peer->our_isn : 0, (uint16_t)window, flags,
+				    put_options(peer, p + TCP_HEADER_BYTES, flags, opt)};
+	memcpy(segment_put_head(p, &peer->tuple, &head) + head.options, data, len);
+	peer_raw(peer, p, TCP_HEADER_BYTES + head.options + len);
 }
 
 void peer_flush(struct peer *peer)
