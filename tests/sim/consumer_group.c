@@ -173,7 +173,7 @@ static void check_disjoint(struct consumer *c)
 {
 	for (int i = 0; i < CONSUMERS; i++) {
 		const struct consumer *o = &c->w->consumers[i];
-		if (o == c || o->group != c->group || !o->owned_marked || o->generation != c->generation || o->mark != c->mark ||
+		if (o == c || o->group != c->group || !o->owned_marked || o->generation != c->generation || o->mark != c->mark || o->life != c->life ||
 		    (o->state != STABLE && o->state != FETCHING))
 			continue;
 		REQUIRE(c->w, "partition-twice", (o->owned & c->owned) == 0, "generation %d: consumers %d and %d both own %x", c->generation, i, c->index,
@@ -197,6 +197,7 @@ void consumer_synced(struct consumer *c, const struct sync_group_response *r)
 	c->owned = in.bad ? 0 : parts;
 	c->owned_marked = marked && !in.bad;
 	c->mark = generation;
+	c->life = c->w->restarts << 32 | c->w->group_removals[c->group];
 	/* a restarted static leader keeps what an earlier generation gave it; everybody else gets this generation's */
 	REQUIRE(c->w, "stale-assignment", !c->owned_marked || (int64_t)generation == c->generation, "consumer %d: generation %d, assignment of %lld", c->index,
 		c->generation, (long long)generation);

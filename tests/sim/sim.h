@@ -286,6 +286,7 @@ struct consumer {
 	uint32_t owned;	   /* partitions */
 	bool owned_marked; /* the assignment carries our leader's mark */
 	uint64_t mark;
+	uint64_t life; /* of its group: generations begin anew when it was deleted, or when a crash lost some */
 	uint64_t wake, beat_at, commit_at, paused_until;
 	struct { int32_t correlation_id; int16_t api, version; uint64_t until; int32_t generation; } open[4];
 	unsigned int open_len;
