@@ -106,6 +106,14 @@ static void tick(struct bench *b, uint64_t us)
 	shard_tick(b->shard, 1000000, b->now);
 }
 
+/* Rounds without time passing until all are answered: large groups are served in slices. */
+static void settle(struct bench *b, const struct client *first, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		while (!first[i].answered)
+			tick(b, 0);
+}
+
 static void sync(struct bench *b, struct client *first, struct client *c, unsigned int n, struct sync_group_request_assignment *list)
 {
 	struct sync_group_request in;
@@ -137,11 +145,12 @@ static void form(struct bench *b)
 			join(b, &first[i]);
 		}
 		tick(b, 1000);
+		settle(b, first, n);
 		for (unsigned int i = n; i-- > 0;) {
 			CHECK(first[i].answered && first[i].error == 0);
 			sync(b, first, &first[i], n, list);
 		}
-		tick(b, 0);
+		settle(b, first, n);
 		for (unsigned int i = 0; i < n; i++)
 			CHECK(first[i].answered && first[i].error == 0);
 	}

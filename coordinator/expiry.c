@@ -95,8 +95,10 @@ static void expiry_put_all(struct tombstones *t, void *arg)
 	walk->kept = false;
 	walk->topic = BYTES_NULL;
 	offsets_each(&g->shard->offsets, g->id, expiry_put, walk);
-	if (g->state == GROUP_EMPTY && !walk->kept && g->pending_len == 0)
+	if (g->state == GROUP_EMPTY && !walk->kept && g->pending_len == 0) {
+		parts_tombstones(t, g);
 		tombstone_group(t);
+	}
 }
 
 /* Returns what it cost: the group and its offsets. */

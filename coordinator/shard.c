@@ -20,6 +20,8 @@ struct shard *shard_new(unsigned int number, struct log *log, const struct group
 	s->stats = stats;
 	s->key = (struct hash_key){{random[0], random[1] ^ number}};
 	purgatory_init(&s->purgatory, now);
+	TAILQ_INIT(&s->queue);
+	s->slice_left = slice_units(s);
 	offsets_init(&s->offsets, &s->key);
 	return s;
 }
@@ -30,6 +32,7 @@ static void shard_forget_group(struct table_node *n, void *arg)
 	struct group *g = CONTAINER_OF(n, struct group, node);
 	purgatory_cancel(&g->join);
 	purgatory_cancel(&g->sync);
+	slice_leave(g);
 	while (g->members_len > 0) {
 		struct member *m = g->members[g->members_len - 1];
 		member_unpark_join(m);
@@ -48,6 +51,7 @@ void shard_free(struct shard *shard)
 	topics_gone_fini(shard);
 	table_each(&shard->groups, shard_forget_group, NULL);
 	table_fini(&shard->groups);
+	assemblies_free(shard);
 	table_fini(&shard->members);
 	table_fini(&shard->instances);
 	table_fini(&shard->pendings);
@@ -108,17 +112,21 @@ uint64_t shard_tick(struct shard *shard, unsigned int budget, struct now now)
 {
 	if (shard->loading)
 		return TIME_NEVER;
-	unsigned int completed = writes_complete(shard, now);
+	shard->slice_left = slice_units(shard);
+	unsigned int completed = writes_complete(shard, &shard->slice_left, now);
 	if (shard->barriers != NULL && (completed > 0 || shard->barriers->deadline_us <= now.us))
 		shard_run_barriers(shard, 0, now);
 	int16_t error = writes_fail(shard, now);
 	if (error != 0)
 		shard_run_barriers(shard, error, now);
 	writes_overdue(shard, now);
+	slices_run(shard, now);
 	expiry_arm(shard, now);
 	purgatory_advance(&shard->purgatory, budget, now);
 	shard->stats->group_expiries_held += shard->purgatory.held;
 	shard->purgatory.held = 0;
+	if (!TAILQ_EMPTY(&shard->queue) || writes_due(shard))
+		return now.us;
 	uint64_t wish = purgatory_next(&shard->purgatory), late = writes_deadline(shard);
 	if (shard->barriers != NULL && shard->barriers->deadline_us < late)
 		late = shard->barriers->deadline_us;
@@ -190,6 +198,7 @@ static void shard_loaded_group(struct table_node *n, void *arg)
 	const struct now *now = arg;
 	int32_t max = g->settings->group_max_size;
 	group_subscribe(g);
+	slice_start(g, *now);
 	for (uint32_t i = 0; i < g->members_len; i++)
 		member_touch(g->members[i], *now);
 	if (g->state == GROUP_STABLE && max > 0 && g->members_len > (uint32_t)max)
@@ -219,6 +228,7 @@ bool shard_is_loading(const struct shard *shard)
 
 void shard_loaded(struct shard *shard, struct now now)
 {
+	assemblies_loaded(shard);
 	table_each(&shard->groups, shard_loaded_group, &now);
 }
 
@@ -230,6 +240,7 @@ static void shard_stop_group(struct table_node *n, void *arg)
 		return;
 	purgatory_cancel(&g->join);
 	purgatory_cancel(&g->sync);
+	slice_leave(g);
 	group_transition(g, GROUP_DEAD, *now);
 	for (uint32_t i = 0; i < g->members_len; i++) {
 		struct member *m = g->members[i];

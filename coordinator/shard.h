@@ -34,6 +34,8 @@ struct group_settings {
 	int32_t group_join_window_max_ms;
 	int32_t group_max_pending_members; /* 0: no bound */
 	const struct group_rules *rules; /* groups with settings of their own; NULL: none. Whoever has a group at hand reads group->settings. */
+	int32_t group_record_max_bytes; /* a larger group is stored in parts; 0: 1,000,000 */
+	int32_t group_slice;		/* units of work on large groups in one round of a shard (group/slice.c); 0: what is good for latency */
 };
 
 struct shard;

@@ -68,12 +68,43 @@ int16_t write_client_error(int16_t error)
 	}
 }
 
+#define WRITE_TELL_US US_PER_S
+
+/* A record that no batch of the log can hold: who stores such things should hear of it, but not each time. */
+static void write_tell_too_large(struct shard *shard, const struct write *w, struct now now)
+{
+	struct journal_line line;
+	struct record_key key;
+	size_t size = 0;
+	shard->stats->log_too_large++;
+	if (shard->line == NULL || !record_key_decode(&key, w->entries[0].key))
+		return;
+	if (shard->too_large_us != 0 && now.us < shard->too_large_us + WRITE_TELL_US) {
+		shard->too_large_unsaid++;
+		return;
+	}
+	for (unsigned int i = 0; i < w->len; i++)
+		size += (size_t)w->entries[i].key.len + (size_t)(w->entries[i].value.len > 0 ? w->entries[i].value.len : 0);
+	journal_line_of(&line, key.group, "record-too-large");
+	if (!bytes_is_null(key.member))
+		journal_put(&line, "member", key.member);
+	journal_put_number(&line, "bytes", (int64_t)size);
+	journal_put_number(&line, "limit", (int64_t)shard->log->largest);
+	if (shard->too_large_unsaid > 0)
+		journal_put_number(&line, "unsaid_before", (int64_t)shard->too_large_unsaid);
+	shard->line(shard->line_arg, line.text);
+	shard->too_large_us = now.us;
+	shard->too_large_unsaid = 0;
+}
+
 int16_t write_submit(struct shard *shard, struct write *w, struct now now)
 {
 	CHECK(w->len == w->cap && w->len > 0);
 	int16_t error = 0;
 	w->position = log_append(shard->log, shard->number, w->entries, w->len, &error, now);
 	if (w->position == 0) {
+		if (error == ERROR_MESSAGE_TOO_LARGE)
+			write_tell_too_large(shard, w, now);
 		write_free(w);
 		return error != 0 ? write_client_error(error) : (int16_t)ERROR_UNKNOWN_SERVER_ERROR;
 	}
@@ -84,6 +115,10 @@ int16_t write_submit(struct shard *shard, struct write *w, struct now now)
 	if (w->group != NULL) {
 		w->group->writes++;
 		w->group->unsaved = false;
+		if (w->group->parts != NULL) {
+			w->commit = ++w->group->parts->submitted;
+			w->group->parts->at = w->parts;
+		}
 	}
 	w->next = NULL;
 	w->deadline_us = shard_write_deadline(shard, now);
@@ -109,6 +144,18 @@ void write_park(struct write *w, struct request *rq)
 	request_park(rq, REQUEST_WAIT_DURABLE, write_dropped, w);
 }
 
+/* False: not through yet. */
+static bool write_replay(struct shard *shard, struct write *w, unsigned int *units, struct now now)
+{
+	if (!w->begun && w->group != NULL)
+		w->group->writes--;
+	w->begun = true;
+	for (; w->next_entry < w->len; w->next_entry++)
+		if ((w->sliced && *units == 0) || !replay_some(shard, &w->entries[w->next_entry], units, now))
+			return false;
+	return true;
+}
+
 /* The first write leaves the queue. */
 static struct write *write_take(struct shard *shard)
 {
@@ -118,7 +165,7 @@ static struct write *write_take(struct shard *shard)
 		shard->writes.last = NULL;
 	if (shard->writes.patient == w)
 		shard->writes.patient = w->next;
-	if (w->group != NULL)
+	if (w->group != NULL && !w->begun)
 		w->group->writes--;
 	return w;
 }
@@ -140,18 +187,22 @@ void writes_overdue(struct shard *shard, struct now now)
 	}
 }
 
-unsigned int writes_complete(struct shard *shard, struct now now)
+unsigned int writes_complete(struct shard *shard, unsigned int *units, struct now now)
 {
 	unsigned int n = 0;
 	if (shard->writes.first == NULL)
 		return 0;
 	uint64_t durable = log_durable(shard->log);
 	while (shard->writes.first != NULL && shard->writes.first->position <= durable) {
+		if (!write_replay(shard, shard->writes.first, units, now))
+			return n;
 		struct write *w = write_take(shard);
-		for (unsigned int i = 0; i < w->len; i++)
-			shard_replay(shard, &w->entries[i], now);
+		if (w->group != NULL)
+			parts_durable(w->group, w->commit);
 		if (w->done != NULL)
 			w->done(shard, w, now);
+		if (w->group != NULL)
+			slice_start(w->group, now);
 		write_free(w);
 		n++;
 	}
@@ -174,10 +225,18 @@ int16_t writes_fail(struct shard *shard, struct now now)
 	int16_t error = shard->writes.first == NULL ? 0 : write_client_error(log_failed(shard->log));
 	if (error == 0)
 		return 0;
+	unsigned int units = UINT32_MAX;
+	if (shard->writes.first->begun) /* durable, and half of it is replayed already */
+		writes_complete(shard, &units, now);
 	shard->writes.appended = log_durable(shard->log);
 	while (shard->writes.first != NULL)
 		write_fail(shard, write_take(shard), error, now);
 	return error;
+}
+
+bool writes_due(const struct shard *shard)
+{
+	return shard->writes.first != NULL && shard->writes.first->position <= log_durable(shard->log);
 }
 
 void writes_free(struct shard *shard)

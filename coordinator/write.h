@@ -9,13 +9,15 @@
  *  1. Writes of a shard complete in the order of their submission.
  *  2. A write that could not be appended changes nothing: write_submit frees it and returns the error for the client.
  *  3. A write that is not durable after offsets.commit.timeout.ms stays where it is; whoever waits for it is told (`late`), once. When it becomes durable
- *     after all, its records are applied like any others.
+ *     after all, its records are applied like any others. The first write of the queue may be replayed in several rounds; until it is through, it
+ *     counts as on its way.
  *  4. `done` runs exactly once, and never inside write_submit; or `failed` does, when the log broke. What the record says is then not applied, and
  *     nobody knows whether a restart will find it.
  */
 #ifndef MUSTER_WRITE_H
 #define MUSTER_WRITE_H
 
+#include "coordinator/group/record.h"
 #include "coordinator/log/log.h"
 #include "coordinator/request.h"
 #include "coordinator/wire/arena.h"
@@ -34,6 +36,11 @@ struct write {
 	uint64_t deadline_us;
 	struct group *group;   /* referenced, or NULL */
 	int32_t generation;    /* of the group when it was written */
+	struct record_parts parts; /* of `group`, from this record on */
+	uint64_t commit;	   /* its number among the records of `group` (group_parts.submitted) */
+	bool sliced;		   /* a round may replay only some of its records */
+	bool begun;		   /* `next_entry` of them are replayed */
+	unsigned int next_entry;
 	struct member_memo who; /* the member that waits */
 	struct request *rq;    /* parked until durable; NULL: nobody, or dropped */
 	struct bytes previous_leader; /* in the arena */
@@ -62,8 +69,8 @@ void write_free(struct write *w);
 int16_t write_submit(struct shard *shard, struct write *w, struct now now);
 /* Parks a request that the write's `done` will answer. */
 void write_park(struct write *w, struct request *rq);
-/* Completes what is durable. Returns how many. */
-unsigned int writes_complete(struct shard *shard, struct now now);
+/* Completes what is durable, with no more than *units of the work that records of large groups are. Returns how many. */
+unsigned int writes_complete(struct shard *shard, unsigned int *units, struct now now);
 /* Tells those who have waited for too long. */
 void writes_overdue(struct shard *shard, struct now now);
 /* When that has to be done next, microseconds. */
@@ -72,6 +79,8 @@ uint64_t writes_deadline(const struct shard *shard);
 int16_t writes_fail(struct shard *shard, struct now now);
 /* What a client is told for an error of the log (group-protocol 1.1); 0 for 0. */
 int16_t write_client_error(int16_t error);
+/* Whether a write is durable and not completed yet. */
+bool writes_due(const struct shard *shard);
 void writes_free(struct shard *shard);
 
 #endif

@@ -92,6 +92,19 @@ void tombstone_group(struct tombstones *t)
 	write_end(t->w, true);
 }
 
+void tombstone_part(struct tombstones *t, uint8_t slot, struct bytes member)
+{
+	if (t->w == NULL) {
+		t->records++;
+		record_part_key(&t->size, t->group_id, slot, member);
+		return;
+	}
+	write_key(t->w);
+	record_part_key(&t->w->bytes, t->group_id, slot, member);
+	write_value(t->w);
+	write_end(t->w, true);
+}
+
 struct tombstones tombstones_of(struct bytes group_id)
 {
 	return (struct tombstones){.group_id = group_id, .size = writer_of(NULL, 0)};
@@ -135,6 +148,7 @@ static void delete_all(struct tombstones *t, void *arg)
 	struct delete_walk walk = {arg, t};
 	offsets_each(&walk.shard->offsets, t->group_id, delete_committed, t);
 	writes_each_of_group(walk.shard, t->group_id, delete_in_flight, &walk);
+	parts_tombstones(t, group_find(walk.shard, t->group_id));
 	tombstone_group(t);
 }
 

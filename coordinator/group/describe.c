@@ -66,7 +66,7 @@ void shard_member_each(struct shard *shard, struct bytes group_id, void (*visit)
 			.client_id = m->client_id,
 			.host = m->host,
 			.metadata = g->state == GROUP_STABLE ? member_metadata(m) : BYTES_EMPTY,
-			.assignment = bytes_is_null(m->assignment) ? BYTES_EMPTY : m->assignment,
+			.assignment = member_assignment(m),
 		};
 		visit(arg, &view);
 	}

@@ -66,7 +66,8 @@ struct group *group_new(struct shard *shard, struct bytes id)
 
 void group_free(struct group *group)
 {
-	CHECK(group->members_len == 0 && group->pending_len == 0);
+	CHECK(group->members_len == 0 && group->pending_len == 0 && !group->queued);
+	parts_free(group);
 	CHECK(!purgatory_waiting(&group->join) && !purgatory_waiting(&group->sync));
 	journal_fini(&group->journal);
 	released_forget(group);
@@ -89,6 +90,7 @@ void group_remove(struct group *group, struct now now)
 	struct shard *shard = group->shard;
 	purgatory_cancel(&group->join);
 	purgatory_cancel(&group->sync);
+	slice_leave(group);
 	while (group->members_len > 0) {
 		struct member *m = group->members[group->members_len - 1];
 		removal_note(m, REMOVAL_GROUP_REMOVED, BYTES_NULL, now);
@@ -129,13 +131,20 @@ bool group_set_protocol(struct group *group, struct bytes name)
 	return group_set(&group->protocol, name);
 }
 
-int64_t group_rebalance_timeout(const struct group *group)
+int64_t group_rebalance_timeout(struct group *group)
 {
-	int64_t max = 0;
-	for (uint32_t i = 0; i < group->members_len; i++)
-		if (group->members[i]->rebalance_timeout_ms > max)
-			max = group->members[i]->rebalance_timeout_ms;
-	return max;
+	if (group->timeout_members == 0) { /* the last one that had it is gone, or asked for less */
+		group->timeout_max = INT32_MIN;
+		for (uint32_t i = 0; i < group->members_len; i++) {
+			int32_t timeout = group->members[i]->rebalance_timeout_ms;
+			if (timeout > group->timeout_max) {
+				group->timeout_max = timeout;
+				group->timeout_members = 0;
+			}
+			group->timeout_members += timeout == group->timeout_max;
+		}
+	}
+	return group->members_len > 0 && group->timeout_max > 0 ? group->timeout_max : 0;
 }
 
 int16_t group_validate(struct group *group, struct bytes member_id, struct bytes instance_id, struct member **out)
@@ -154,38 +163,6 @@ int16_t group_validate(struct group *group, struct bytes member_id, struct bytes
 	return 0;
 }
 
-static struct record_group group_head(const struct group *group, int64_t state_ms)
-{
-	return (struct record_group){
-		.protocol_type = group->protocol_type,
-		.generation = group->generation,
-		.protocol = group->members_len == 0 ? BYTES_NULL : group->protocol,
-		.leader = group->leader == NULL ? BYTES_NULL : group->leader->id,
-		.state_ms = state_ms,
-		.members_len = (int32_t)group->members_len,
-	};
-}
-
-static void group_encode(struct writer *w, const struct group *group, const struct bytes *assignments, int64_t state_ms)
-{
-	struct record_group head = group_head(group, state_ms);
-	record_group_value(w, &head);
-	for (uint32_t i = 0; i < group->members_len; i++) {
-		const struct member *m = group->members[i];
-		struct record_member rm = {
-			.id = m->id,
-			.instance_id = m->instance_id,
-			.client_id = m->client_id,
-			.host = m->host,
-			.rebalance_timeout_ms = m->rebalance_timeout_ms,
-			.session_timeout_ms = m->session_timeout_ms,
-			.subscription = member_metadata(m),
-			.assignment = assignments != NULL ? assignments[i] : m->assignment,
-		};
-		record_group_member(w, &rm);
-	}
-}
-
 bool shard_group_export(struct shard *shard, struct bytes group_id, struct writer *key, struct writer *value)
 {
 	const struct group *group = shard->loading ? NULL : group_find(shard, group_id);
@@ -196,31 +173,11 @@ bool shard_group_export(struct shard *shard, struct bytes group_id, struct write
 	return true;
 }
 
-struct write *group_write_new(struct group *group, const struct bytes *assignments, size_t extra, struct now now)
-{
-	int64_t state_ms = group->state == GROUP_EMPTY ? group->state_ms : now.wall_ms;
-	struct writer size = writer_of(NULL, 0);
-	record_group_key(&size, group->id);
-	group_encode(&size, group, assignments, state_ms);
-
-	struct write *w = size.need > INT32_MAX ? NULL : write_new(1, size.need, extra);
-	if (w == NULL)
-		return NULL;
-	write_key(w);
-	record_group_key(&w->bytes, group->id);
-	write_value(w);
-	group_encode(&w->bytes, group, assignments, state_ms);
-	write_end(w, false);
-	w->group = group;
-	group->refs++;
-	w->generation = group->generation;
-	return w;
-}
-
 void group_write_empty(struct group *group, struct now now)
 {
 	CHECK(group->members_len == 0);
-	struct write *w = group_write_new(group, NULL, 0, now);
+	int16_t error;
+	struct write *w = group_write_new(group, NULL, 0, &error, now);
 	group->unsaved = w == NULL || write_submit(group->shard, w, now) != 0;
 	if (group->unsaved)
 		group->shard->stats->log_append_failed++;

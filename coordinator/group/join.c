@@ -21,15 +21,19 @@ void join_answer_error(struct request *rq, int16_t error, struct bytes member_id
 	request_answer(rq, &r, now);
 }
 
-static struct join_group_response_member *join_list(const struct group *group)
+void join_list_put(struct join_group_response_member *out, const struct member *m)
 {
+	*out = (struct join_group_response_member){.member_id = m->id, .group_instance_id = m->instance_id, .metadata = member_metadata(m)};
+}
+
+static const struct join_group_response_member *join_list(const struct group *group)
+{
+	const struct join_group_response_member *made = slice_list(group);
+	if (made != NULL)
+		return made;
 	struct join_group_response_member *list = shard_scratch(group->shard, group->members_len * sizeof(*list));
 	for (uint32_t i = 0; list != NULL && i < group->members_len; i++)
-		list[i] = (struct join_group_response_member){
-			.member_id = group->members[i]->id,
-			.group_instance_id = group->members[i]->instance_id,
-			.metadata = member_metadata(group->members[i]),
-		};
+		join_list_put(&list[i], group->members[i]);
 	return list;
 }
 
@@ -45,7 +49,7 @@ void join_answer_as(struct member *m, struct request *rq, struct bytes leader, b
 	r.skip_assignment = skip_assignment;
 	r.member_id = m->id;
 	if (bytes_equal(leader, m->id)) {
-		r.members = join_list(group);
+		r.members = (struct join_group_response_member *)(uintptr_t)join_list(group);
 		r.members_len = r.members != NULL ? (int32_t)group->members_len : 0;
 	}
 	request_answer(rq, &r, now);
@@ -146,8 +150,7 @@ static void join_add(struct group *group, struct bytes id, bool unnamed, struct 
 	}
 	m->is_new = true;
 	m->unnamed = unnamed;
-	m->session_timeout_ms = in->session_timeout_ms;
-	m->rebalance_timeout_ms = join_rebalance_timeout(rq, in);
+	member_set_timeouts(m, in->session_timeout_ms, join_rebalance_timeout(rq, in));
 	if (group->state == GROUP_PREPARING && group->previous_state == GROUP_EMPTY)
 		group->new_member_added = true;
 	member_start_new_timer(m, now);
@@ -227,8 +230,7 @@ static void join_again(struct member *m, struct request *rq, const struct join_g
 	}
 	char host[JOIN_HOST_LEN];
 	member_set_origin(m, join_client(rq), join_host(rq, host));
-	m->session_timeout_ms = in->session_timeout_ms;
-	m->rebalance_timeout_ms = join_rebalance_timeout(rq, in);
+	member_set_timeouts(m, in->session_timeout_ms, join_rebalance_timeout(rq, in));
 	if (group->state == GROUP_PREPARING) {
 		member_park_join(m, rq, now);
 		rebalance_try_complete(group, now);
@@ -242,6 +244,7 @@ static void join_again(struct member *m, struct request *rq, const struct join_g
 static void join_known(struct member *m, struct request *rq, const struct join_group_request *in, struct now now)
 {
 	struct group *group = m->group;
+	slice_hurry(m, now);
 	bool same = offers_equal(m->offers, in->protocols, in->protocols_len);
 	switch (group->state) {
 	case GROUP_PREPARING:

@@ -255,6 +255,14 @@ bool journal_line(struct journal_line *line, const struct group *group, const ch
 	return true;
 }
 
+void journal_line_of(struct journal_line *line, struct bytes group_id, const char *event)
+{
+	line->len = 0;
+	line->text[0] = '\0';
+	journal_put(line, "group", group_id);
+	journal_put(line, "event", bytes_str(event));
+}
+
 void journal_put(struct journal_line *line, const char *name, struct bytes value)
 {
 	journal_printf(line, "%s%s=", line->len > 0 ? " " : "", name);

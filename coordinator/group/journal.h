@@ -99,6 +99,8 @@ struct journal_line {
 
 /* Begins a line of `event`; false when nobody listens. */
 bool journal_line(struct journal_line *line, const struct group *group, const char *event);
+/* The same of a group that may not exist; whoever asks knows that somebody listens. */
+void journal_line_of(struct journal_line *line, struct bytes group_id, const char *event);
 void journal_put(struct journal_line *line, const char *name, struct bytes value);
 void journal_put_number(struct journal_line *line, const char *name, int64_t value);
 /* member=, instance=, client=, host= */

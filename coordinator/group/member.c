@@ -147,6 +147,44 @@ static bool member_set_text(struct member *m, const struct member_text *t)
 
 /* ---- adding and removing ---- */
 
+/* The group knows its largest rebalance timeout as long as a member has it that was counted. */
+static void member_count_timeout(struct member *m)
+{
+	struct group *g = m->group;
+	if (g->timeout_members == 0 && g->members_len > 1)
+		return; /* to be looked for */
+	if (g->timeout_members == 0 || m->rebalance_timeout_ms > g->timeout_max) {
+		g->timeout_max = m->rebalance_timeout_ms;
+		g->timeout_members = 1;
+	} else {
+		g->timeout_members += m->rebalance_timeout_ms == g->timeout_max;
+	}
+}
+
+static void member_uncount_timeout(struct member *m)
+{
+	struct group *g = m->group;
+	g->timeout_members -= g->timeout_members > 0 && m->rebalance_timeout_ms == g->timeout_max;
+}
+
+void member_set_timeouts(struct member *m, int32_t session_ms, int32_t rebalance_ms)
+{
+	m->session_timeout_ms = session_ms;
+	if (m->rebalance_timeout_ms == rebalance_ms)
+		return;
+	member_uncount_timeout(m);
+	m->rebalance_timeout_ms = rebalance_ms;
+	member_count_timeout(m);
+}
+
+void member_set_synced(struct member *m)
+{
+	if (!member_unsynced(m))
+		return;
+	m->synced = m->group->sync_number;
+	m->group->unsynced--;
+}
+
 static bool member_index(struct group *group, struct member *m)
 {
 	if (group->members_len == group->members_cap) {
@@ -173,6 +211,8 @@ struct member *member_add(struct group *group, const struct member_text *text, s
 	m->group = group;
 	m->offers = offers;
 	m->assignment = BYTES_EMPTY;
+	m->assigned = group->assigned;
+	m->synced = group->sync_number;
 	bool ok = member_set_text(m, text) && table_add(&shard->members, &m->by_id, hash_bytes(&shard->key, group->node.hash, m->id));
 	if (ok && !bytes_is_null(m->instance_id) &&
 	    !table_add(&shard->instances, &m->by_instance, hash_bytes(&shard->key, group->node.hash, m->instance_id))) {
@@ -193,6 +233,7 @@ struct member *member_add(struct group *group, const struct member_text *text, s
 	}
 	if (group->leader == NULL)
 		group->leader = m;
+	member_count_timeout(m);
 	shard->stats->group_members_now++;
 	return m;
 }
@@ -207,8 +248,8 @@ static void member_unlink(struct member *m)
 	struct member *last = group->members[--group->members_len];
 	group->members[m->index] = last;
 	last->index = m->index;
-	if (m->unsynced)
-		group->unsynced--;
+	member_set_synced(m);
+	member_uncount_timeout(m);
 	if (group->leader == m)
 		group->leader = group->members_len > 0 ? group->members[0] : NULL;
 }
@@ -220,6 +261,8 @@ void member_remove(struct member *m, int16_t join_error, struct now now)
 	struct request *sync = member_unpark_sync(m);
 
 	purgatory_cancel(&m->session);
+	if (m->slots != 0)
+		parts_forget(m->group, m->id, m->slots);
 	member_unlink(m);
 	offers_free(m->offers);
 	bytes_free(&m->assignment);
@@ -308,13 +351,18 @@ struct request *member_unpark_join(struct member *m)
 struct request *member_unpark_sync(struct member *m)
 {
 	struct request *rq = m->sync;
+	if (rq == NULL)
+		return NULL;
 	m->sync = NULL;
+	CHECK(m->group->syncing > 0);
+	m->group->syncing--;
 	return rq;
 }
 
 void member_park_join(struct member *m, struct request *rq, struct now now)
 {
 	struct request *older = member_unpark_join(m);
+	struct request *sync = member_unpark_sync(m); /* of the generation that this ends */
 	m->join = rq;
 	m->group->waiting++;
 	m->group->journal.last_tag = m->tag;
@@ -323,12 +371,15 @@ void member_park_join(struct member *m, struct request *rq, struct now now)
 		member_start_new_timer(m, now);
 	if (older != NULL) /* the same client asked again, most likely on a new connection */
 		join_answer_error(older, ERROR_REBALANCE_IN_PROGRESS, m->id, now);
+	if (sync != NULL)
+		sync_answer_error(sync, ERROR_REBALANCE_IN_PROGRESS, now);
 }
 
 void member_park_sync(struct member *m, struct request *rq, struct now now)
 {
 	struct request *older = member_unpark_sync(m);
 	m->sync = rq;
+	m->group->syncing++;
 	request_park(rq, REQUEST_WAIT_GROUP, member_sync_dropped, m);
 	if (older != NULL)
 		sync_answer_error(older, ERROR_REBALANCE_IN_PROGRESS, now);

@@ -11,8 +11,9 @@ static int16_t operate_write(struct group *group, struct now now)
 {
 	if (group->state != GROUP_STABLE || group->members_len == 0)
 		return 0;
-	struct write *w = group_write_new(group, NULL, 0, now);
-	return w == NULL ? (int16_t)ERROR_COORDINATOR_NOT_AVAILABLE : write_submit(group->shard, w, now);
+	int16_t error;
+	struct write *w = group_write_new(group, NULL, 0, &error, now);
+	return w == NULL ? error : write_submit(group->shard, w, now);
 }
 
 /* ---- release of an instance id ---- */

@@ -10,7 +10,8 @@
  * A second one, sync, removes members that got their generation but never asked for their assignment.
  *
  * Completing: members that did not rejoin are removed, except static ones, which keep their place and their last subscription; the generation is
- * counted up; the parked joins are answered.
+ * counted up; the parked joins are answered. Removing and answering are done in slices (slice.c): in between, the group is still joining, and
+ * whoever joins before its turn to be removed has come is in; then the generation is formed at one instant, also for those whose answers come later.
  */
 #include "coordinator/group/group.h"
 
@@ -30,22 +31,6 @@ static void rebalance_arm(struct group *group, const struct purgatory_kind *kind
 {
 	struct purgatory_op *op = kind == &rebalance_sync ? &group->sync : &group->join;
 	purgatory_start(&group->shard->purgatory, op, kind, &group->watch, deadline_after(now, ms), now);
-}
-
-/* Backwards, because removing moves the last member into the hole. */
-static void rebalance_drop_absent(struct group *group, struct now now)
-{
-	for (uint32_t i = group->members_len; i-- > 0;) {
-		struct member *m = group->members[i];
-		if (m->join != NULL)
-			continue;
-		journal_late(group, m);
-		if (!bytes_is_null(m->instance_id))
-			continue;
-		group->shard->stats->group_join_dropped++;
-		removal_note(m, REMOVAL_LATE, BYTES_NULL, now);
-		member_remove(m, ERROR_UNKNOWN_MEMBER_ID, now);
-	}
 }
 
 /* The leader must be one that gets an answer now. */
@@ -77,23 +62,16 @@ static void rebalance_finish_empty(struct group *group, struct now now)
 	group_write_empty(group, now);
 }
 
-static void rebalance_answer(struct group *group, struct now now)
-{
-	for (uint32_t i = 0; i < group->members_len; i++) {
-		struct member *m = group->members[i];
-		struct request *rq = member_unpark_join(m);
-		m->is_new = m->unnamed = false;
-		member_touch(m, now);
-		if (rq != NULL)
-			join_answer(m, rq, now);
-	}
-	CHECK(group->waiting == 0);
-}
-
 static void rebalance_complete(struct group *group, struct now now)
 {
-	CHECK(group->state == GROUP_PREPARING);
-	rebalance_drop_absent(group, now);
+	CHECK(group->state == GROUP_PREPARING && !group->closing);
+	group->closing = true;
+	slice_start(group, now);
+}
+
+void rebalance_form(struct group *group, struct now now)
+{
+	CHECK(group->state == GROUP_PREPARING && group->syncing == 0);
 	if (group->members_len == 0) {
 		rebalance_finish_empty(group, now);
 		return;
@@ -106,16 +84,17 @@ static void rebalance_complete(struct group *group, struct now now)
 	}
 	rebalance_elect(group);
 	group_set_protocol(group, protocols_select(group));
-	group_subscribe(group);
+	subscription_clear(&group->subscription);
 	group->generation = rebalance_next(group->generation);
 	group_transition(group, GROUP_COMPLETING, now);
 	group->shard->stats->group_rebalances++;
 	journal_close(group, now);
-	for (uint32_t i = 0; i < group->members_len; i++)
-		group->members[i]->unsynced = true;
+	group->sync_number++;
+	group->sync_open = true;
 	group->unsynced = group->members_len;
-	rebalance_answer(group, now);
+	group->answering = true;
 	rebalance_arm(group, &rebalance_sync, group_rebalance_timeout(group), now);
+	slice_start(group, now);
 }
 
 /* ---- the delayed operations ---- */
@@ -185,16 +164,16 @@ static void rebalance_sync_expired(struct purgatory_op *op, struct now now)
 {
 	struct group *group = CONTAINER_OF(op, struct group, sync);
 	CHECK(group->state == GROUP_COMPLETING || group->state == GROUP_STABLE);
-	for (uint32_t i = group->members_len; i-- > 0;) {
-		struct member *m = group->members[i];
-		if (!m->unsynced)
-			continue;
-		group->shard->stats->group_sync_expired++;
-		removal_note(m, REMOVAL_DID_NOT_SYNC, BYTES_NULL, now);
-		journal_open(group, JOURNAL_SYNC_TIMEOUT, m, now);
-		member_remove(m, ERROR_UNKNOWN_MEMBER_ID, now);
-	}
-	rebalance_prepare(group, JOURNAL_SYNC_TIMEOUT, NULL, now);
+	group->expelling = true;
+	group->expelled = 0;
+	slice_start(group, now);
+}
+
+/* Whoever synced while the others were being removed has stayed. */
+void rebalance_expelled(struct group *group, struct now now)
+{
+	if (group->expelled > 0)
+		rebalance_prepare(group, JOURNAL_SYNC_TIMEOUT, NULL, now);
 }
 
 static const struct purgatory_kind rebalance_join = {"join", rebalance_join_try, rebalance_join_complete, NULL, true};
@@ -204,31 +183,18 @@ static const struct purgatory_kind rebalance_sync = {"sync", rebalance_sync_try,
 
 /* ---- beginning and re-checking ---- */
 
-void rebalance_abort_syncs(struct group *group, int16_t error, struct now now)
-{
-	for (uint32_t i = 0; i < group->members_len; i++) {
-		struct member *m = group->members[i];
-		struct request *rq = member_unpark_sync(m);
-		bytes_free(&m->assignment);
-		m->assignment = BYTES_EMPTY;
-		if (rq == NULL)
-			continue;
-		member_touch(m, now);
-		sync_answer_error(rq, error, now);
-	}
-}
-
-void rebalance_prepare(struct group *group, enum journal_cause cause, const struct member *who, struct now now)
+void rebalance_prepare_after(struct group *group, enum journal_cause cause, const struct member *who, int16_t error, struct now now)
 {
 	CHECK(group->state == GROUP_EMPTY || group->state == GROUP_STABLE || group->state == GROUP_COMPLETING);
 	journal_open(group, cause, who, now);
 	if (who != NULL && who->join != NULL)
 		group->journal.last_tag = who->tag;
 	journal_started(group);
+	slice_forget(group);
 	if (group->state == GROUP_COMPLETING)
-		rebalance_abort_syncs(group, ERROR_REBALANCE_IN_PROGRESS, now);
-	for (uint32_t i = 0; i < group->members_len; i++)
-		group->members[i]->unsynced = false;
+		group->assigned += 2; /* also those void that a merge has begun to store */
+	group->abort_error = error;
+	group->sync_open = false;
 	group->unsynced = 0;
 	purgatory_cancel(&group->sync);
 
@@ -242,6 +208,7 @@ void rebalance_prepare(struct group *group, enum journal_cause cause, const stru
 	group->changed_us = journal_cause_is_change(cause) ? now.us : 0;
 	group->window_end_us = deadline_after(now, group->settings->group_join_window_max_ms);
 	if (!initial) {
+		slice_start(group, now);
 		rebalance_arm(group, &rebalance_join, timeout, now);
 		return;
 	}
@@ -250,6 +217,11 @@ void rebalance_prepare(struct group *group, enum journal_cause cause, const stru
 	group->initial_delay_ms = (uint64_t)(delay > 0 ? delay : 0);
 	group->initial_left_ms = timeout > delay ? (uint64_t)(timeout - delay) : 0;
 	rebalance_arm(group, &rebalance_initial, delay, now);
+}
+
+void rebalance_prepare(struct group *group, enum journal_cause cause, const struct member *who, struct now now)
+{
+	rebalance_prepare_after(group, cause, who, ERROR_REBALANCE_IN_PROGRESS, now);
 }
 
 void rebalance_try_complete(struct group *group, struct now now)
@@ -267,7 +239,7 @@ void rebalance_changed(struct group *group, struct now now)
 
 void rebalance_after_expiry(struct group *group, struct now now)
 {
-	if (group->state != GROUP_PREPARING || group->join.kind == &rebalance_window || !rebalance_all_joined(group))
+	if (group->state != GROUP_PREPARING || group->closing || group->join.kind == &rebalance_window || !rebalance_all_joined(group))
 		return;
 	purgatory_cancel(&group->join);
 	rebalance_complete(group, now);

@@ -15,6 +15,7 @@ struct static_old {
 	struct bytes id; /* malloc */
 	struct offers *offers;
 	int32_t session_timeout_ms, rebalance_timeout_ms;
+	uint8_t slots;
 };
 
 /* Gives the member the request's identity and offers; what it had goes to *old. False: no memory, nothing changed. */
@@ -22,7 +23,7 @@ static bool static_swap(struct member *m, struct static_old *old, struct request
 {
 	struct group *group = m->group;
 	struct bytes id = member_make_id(group->shard, in->group_instance_id);
-	*old = (struct static_old){BYTES_NULL, m->offers, m->session_timeout_ms, m->rebalance_timeout_ms};
+	*old = (struct static_old){BYTES_NULL, m->offers, m->session_timeout_ms, m->rebalance_timeout_ms, m->slots};
 	if (bytes_is_null(id) || !bytes_dup(&old->id, m->id))
 		return false;
 	struct offers *offers = offers_new(group, in->protocols, in->protocols_len);
@@ -34,20 +35,25 @@ static bool static_swap(struct member *m, struct static_old *old, struct request
 	}
 	offers_uncount(old->offers);
 	m->offers = offers;
-	m->session_timeout_ms = in->session_timeout_ms;
-	m->rebalance_timeout_ms = join_rebalance_timeout(rq, in);
+	m->slots = 0;
+	member_set_timeouts(m, in->session_timeout_ms, join_rebalance_timeout(rq, in));
 	return true;
 }
 
 static void static_restore(struct member *m, struct static_old *old)
 {
+	parts_forget(m->group, m->id, m->slots);
+	m->slots = 0;
 	bool renamed = member_rename(m, old->id);
 	if (!renamed) /* no memory for the old name: the new one stays, its client rejoins */
 		m->group->shard->stats->log_append_failed++;
 	offers_recount(old->offers);
 	member_set_offers(m, old->offers);
-	m->session_timeout_ms = old->session_timeout_ms;
-	m->rebalance_timeout_ms = old->rebalance_timeout_ms;
+	member_set_timeouts(m, old->session_timeout_ms, old->rebalance_timeout_ms);
+	if (renamed)
+		m->slots = old->slots;
+	else
+		parts_forget(m->group, old->id, old->slots);
 }
 
 static void static_written(struct shard *shard, struct write *w, struct now now)
@@ -95,9 +101,14 @@ static void static_late(struct shard *shard, struct write *w, int16_t error, str
 
 static int16_t static_write(struct member *m, const struct static_old *old, struct request *rq, struct now now)
 {
-	struct write *w = group_write_new(m->group, NULL, (size_t)old->id.len + 16, now);
+	struct group *group = m->group;
+	int16_t error = 0;
+	struct write *w = draft_one(m, old->id, old->slots, (size_t)old->id.len + 16, now);
+	bool one = w != NULL;
+	if (!one)
+		w = group_write_new(group, NULL, (size_t)old->id.len + 16, &error, now);
 	if (w == NULL)
-		return ERROR_COORDINATOR_NOT_AVAILABLE;
+		return error;
 	uint8_t *leader = arena_alloc(&w->arena, (size_t)old->id.len, 1);
 	CHECK(leader != NULL);
 	memcpy(leader, old->id.p, (size_t)old->id.len);
@@ -106,10 +117,15 @@ static int16_t static_write(struct member *m, const struct static_old *old, stru
 	w->done = static_written;
 	w->failed = static_unwritten;
 	w->late = static_late;
-	int16_t error = write_submit(m->group->shard, w, now);
-	if (error == 0)
-		write_park(w, rq);
-	return error;
+	error = write_submit(group->shard, w, now);
+	if (error != 0)
+		return error;
+	write_park(w, rq);
+	if (one)
+		m->slots |= (uint8_t)(1u << group->parts->at.slot);
+	else
+		parts_forget(group, old->id, old->slots);
+	return 0;
 }
 
 static void static_rebalance(struct member *m, struct static_old *old, struct request *rq, struct now now)
@@ -147,13 +163,17 @@ void join_static(struct group *group, struct member *m, struct request *rq, cons
 			member_touch(m, now);
 			join_answer_error(rq, error, BYTES_EMPTY, now);
 		} else {
+			struct request *sync = member_unpark_sync(m);
 			removal_note_as(m, old.id, REMOVAL_REPLACED, m->id, now);
 			offers_release(old.offers);
 			member_touch(m, now);
+			if (sync != NULL) /* its assignment was still to be told */
+				sync_answer_error(sync, ERROR_FENCED_INSTANCE_ID, now);
 		}
 	} else {
 		removal_note_as(m, old.id, REMOVAL_REPLACED, m->id, now);
 		offers_release(old.offers);
+		parts_forget(group, old.id, old.slots);
 		static_rebalance(m, &old, rq, now);
 	}
 	bytes_free(&old.id);

@@ -38,6 +38,7 @@ struct subscribed {
 	struct bytes *names; /* malloc; in between with repetitions */
 	size_t len, cap;
 	struct bytes last; /* the topics as the latest member sent them: most members of a group want the same */
+	bool known;	   /* so far */
 };
 
 static void subscribed_sort(struct subscribed *s)
@@ -125,16 +126,45 @@ static bool group_consumers(const struct group *group)
 	return bytes_equal(group->protocol_type, BYTES_LITERAL("consumer"));
 }
 
+struct subscribed *subscribed_new(const struct group *group)
+{
+	struct subscribed *s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return NULL;
+	s->last = BYTES_NULL;
+	s->known = group_consumers(group) && (group->members_len == 0 || !bytes_is_null(group->protocol));
+	return s;
+}
+
+void subscribed_member(struct subscribed *s, const struct member *m)
+{
+	if (s != NULL && s->known)
+		s->known = subscribed_read(s, member_metadata(m));
+}
+
+void subscribed_free(struct subscribed *s)
+{
+	if (s != NULL)
+		free(s->names);
+	free(s);
+}
+
+void group_subscribed(struct group *group, struct subscribed *s)
+{
+	subscription_clear(&group->subscription);
+	if (s == NULL)
+		return;
+	subscribed_sort(s);
+	group->subscription.known = s->known && subscription_keep(&group->subscription, s->names, s->len);
+	subscribed_free(s);
+}
+
 void group_subscribe(struct group *group)
 {
-	struct subscribed s = {.last = BYTES_NULL};
-	subscription_clear(&group->subscription);
-	bool known = group_consumers(group) && (group->members_len == 0 || !bytes_is_null(group->protocol));
-	for (uint32_t i = 0; known && i < group->members_len; i++)
-		known = subscribed_read(&s, member_metadata(group->members[i]));
-	subscribed_sort(&s);
-	group->subscription.known = known && subscription_keep(&group->subscription, s.names, s.len);
-	free(s.names);
+	struct subscribed *s = subscribed_new(group);
+	for (uint32_t i = 0; i < group->members_len; i++)
+		subscribed_member(s, group->members[i]);
+	group_subscribed(group, s);
 }
 
 bool group_is_subscribed(const struct group *group, struct bytes topic)

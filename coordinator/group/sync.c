@@ -22,26 +22,13 @@ void sync_answer(struct member *m, struct request *rq, struct now now)
 	sync_group_response_init(&r);
 	r.protocol_type = m->group->protocol_type;
 	r.protocol_name = m->group->protocol;
-	r.assignment = m->assignment;
+	r.assignment = member_assignment(m);
 	request_answer(rq, &r, now);
 }
 
 static void sync_failed(struct group *group, int16_t error, struct now now)
 {
-	rebalance_abort_syncs(group, error, now);
-	rebalance_prepare(group, JOURNAL_WRITE_FAILED, group->leader, now);
-}
-
-static void sync_release(struct group *group, struct now now)
-{
-	for (uint32_t i = 0; i < group->members_len; i++) {
-		struct member *m = group->members[i];
-		struct request *rq = member_unpark_sync(m);
-		if (rq == NULL)
-			continue;
-		member_touch(m, now);
-		sync_answer(m, rq, now);
-	}
+	rebalance_prepare_after(group, JOURNAL_WRITE_FAILED, group->leader, error, now);
 }
 
 static void sync_written(struct shard *shard, struct write *w, struct now now)
@@ -61,7 +48,7 @@ static void sync_written(struct shard *shard, struct write *w, struct now now)
 		journal_put_number(&line, "bytes", (int64_t)writer_len(&w->bytes));
 		journal_tell(group, &line);
 	}
-	sync_release(group, now);
+	slice_start(group, now);
 }
 
 /* The log broke or is late: all join again, and the record, should it become durable yet, is of a generation that is over. */
@@ -72,37 +59,37 @@ static void sync_unwritten(struct shard *shard, struct write *w, int16_t error, 
 		sync_failed(group, error, now);
 }
 
-/* Assignments by member index; whom the leader forgot gets none, whom it invented is ignored. NULL: no memory. */
-static struct bytes *sync_assignments(struct group *group, const struct sync_group_request *in)
+static void sync_submit(struct group *group, struct write *w, int16_t error, struct now now)
 {
-	struct bytes *list = malloc(group->members_len * sizeof(*list));
-	if (list == NULL)
-		return NULL;
-	for (uint32_t i = 0; i < group->members_len; i++)
-		list[i] = BYTES_EMPTY;
-	for (int32_t i = 0; i < in->assignments_len; i++) {
-		const struct member *m = member_find(group, in->assignments[i].member_id);
-		if (m != NULL)
-			list[m->index] = in->assignments[i].assignment;
-	}
-	return list;
-}
-
-static void sync_write(struct group *group, const struct sync_group_request *in, struct now now)
-{
-	struct bytes *list = sync_assignments(group, in);
-	struct write *w = list == NULL ? NULL : group_write_new(group, list, 0, now);
-	int16_t error = ERROR_COORDINATOR_NOT_AVAILABLE;
-	free(list);
 	if (w != NULL) {
 		w->done = sync_written;
 		w->failed = w->late = sync_unwritten;
 		error = write_submit(group->shard, w, now);
 	}
-	if (error == 0)
-		group->assignment_written = true;
-	else
+	if (error != 0)
 		sync_failed(group, error, now);
+}
+
+void sync_drafted(struct group *group, int16_t error, struct now now)
+{
+	struct draft *draft = group->draft;
+	group->draft = NULL;
+	struct write *w = error != 0 ? NULL : draft_finish(draft, 0, now);
+	if (w == NULL && error == 0)
+		error = ERROR_COORDINATOR_NOT_AVAILABLE;
+	draft_free(draft);
+	sync_submit(group, w, error, now);
+}
+
+/* The leader's assignment is on its way from here on. */
+static void sync_write(struct group *group, const struct sync_group_request *in, struct now now)
+{
+	group->assignment_written = true;
+	group->draft = draft_new(group, now);
+	if (group->draft == NULL || !draft_assign(group->draft, in))
+		sync_failed(group, ERROR_COORDINATOR_NOT_AVAILABLE, now);
+	else
+		slice_start(group, now);
 }
 
 static bool sync_differs(struct bytes asked, struct bytes have)
@@ -146,10 +133,8 @@ void shard_sync_group(struct shard *shard, struct request *rq, const struct sync
 		return;
 	}
 	struct group *group = m->group;
-	if (m->unsynced) {
-		m->unsynced = false;
-		group->unsynced--;
-	}
+	slice_hurry(m, now);
+	member_set_synced(m);
 	if (group->state == GROUP_STABLE) {
 		sync_answer(m, rq, now);
 	} else {

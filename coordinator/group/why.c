@@ -97,7 +97,7 @@ static void why_waiting(struct why *why, const struct group *g)
 		const struct member *m = g->members[i];
 		bool joins = g->state == GROUP_PREPARING && m->join == NULL;
 		bool leads = g->state == GROUP_COMPLETING && g->leader == m && !g->assignment_written;
-		if (!joins && !leads && !m->unsynced)
+		if (!joins && !leads && !member_unsynced(m))
 			continue;
 		struct admin_item item = why_waiting_item(g, joins ? "join" : leads ? "assignment" : "sync", since_ms);
 		why_put_member(&item, m, why->now);

@@ -87,6 +87,7 @@ struct log_ops {
 
 struct log {
 	const struct log_ops *ops;
+	size_t largest; /* bytes of the longest batch that append takes; 0: it does not say */
 };
 
 /* A log that keeps nothing: appended batches become durable at the next poll. */

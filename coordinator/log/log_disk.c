@@ -540,6 +540,7 @@ struct log *log_disk_new(const struct log_disk_config *cfg)
 	d->log.ops = &log_disk_ops;
 	d->cfg = *cfg;
 	d->cfg.segment_bytes = (cfg->segment_bytes + FORMAT_ALIGN - 1) & ~(uint64_t)(FORMAT_ALIGN - 1);
+	d->log.largest = d->cfg.segment_bytes - 2 * FORMAT_ALIGN - BLOCK_HEAD - ENTRY_HEAD;
 	if (posix_memalign(&end, FORMAT_ALIGN, FORMAT_ALIGN) == 0)
 		d->end_block = end;
 	if (posix_memalign(&head, FORMAT_ALIGN, FORMAT_ALIGN) == 0)

@@ -13,8 +13,10 @@ static void audit_timer(struct world *w, const struct purgatory_op *op, const ch
 static void audit_member(struct world *w, struct group *g, struct member *m, uint32_t i)
 {
 	REQUIRE(w, "member-broken", m->index == i && m->group == g && m->tag != 0, "member %u", i);
-	REQUIRE(w, "parked-in-wrong-state", m->join == NULL || g->state == GROUP_PREPARING, "join parked in %s", group_state_name(g->state));
-	REQUIRE(w, "parked-in-wrong-state", m->sync == NULL || g->state == GROUP_COMPLETING, "sync parked in %s", group_state_name(g->state));
+	REQUIRE(w, "parked-in-wrong-state", m->join == NULL || g->state == GROUP_PREPARING || g->answering, "join parked in %s", group_state_name(g->state));
+	REQUIRE(w, "parked-in-wrong-state", m->sync == NULL || g->state == GROUP_COMPLETING || (g->queued && g->state != GROUP_EMPTY), "sync parked in %s",
+		group_state_name(g->state));
+	REQUIRE(w, "parked-twice", m->join == NULL || m->sync == NULL, "%.*s", m->id.len, m->id.p);
 	REQUIRE(w, "member-without-timer", purgatory_waiting(&m->session) || m->join != NULL || m->sync != NULL || g->state == GROUP_DEAD,
 		"%.*s", m->id.len, m->id.p);
 	REQUIRE(w, "member-not-found", member_find(g, m->id) == m, "by id");
@@ -32,14 +34,15 @@ static void audit_group(struct table_node *n, void *arg)
 {
 	struct world *w = arg;
 	struct group *g = CONTAINER_OF(n, struct group, node);
-	uint32_t waiting = 0, unsynced = 0, pending = 0;
+	uint32_t waiting = 0, syncing = 0, unsynced = 0, pending = 0;
 	const struct pending *p;
 	bool leader = false;
 	for (uint32_t i = 0; i < g->members_len; i++) {
 		struct member *m = g->members[i];
 		audit_member(w, g, m, i);
 		waiting += m->join != NULL;
-		unsynced += m->unsynced;
+		syncing += m->sync != NULL;
+		unsynced += member_unsynced(m);
 		leader |= m == g->leader;
 		w->in_members += (m->join != NULL) + (m->sync != NULL);
 	}
@@ -50,19 +53,22 @@ static void audit_group(struct table_node *n, void *arg)
 	}
 	REQUIRE(w, "leader-not-member", leader || g->leader == NULL, "the leader is no member");
 	REQUIRE(w, "no-leader", g->leader != NULL || g->members_len == 0 || g->state == GROUP_DEAD || w->restarts > 0, "members but no leader");
-	REQUIRE(w, "count-wrong", waiting == g->waiting && unsynced == g->unsynced && pending == g->pending_len, "waiting %u/%u unsynced %u/%u pending %u/%u",
+	REQUIRE(w, "count-wrong", waiting == g->waiting && syncing == g->syncing && unsynced == g->unsynced && pending == g->pending_len, "waiting %u/%u unsynced %u/%u pending %u/%u",
 		g->waiting, waiting, g->unsynced, unsynced, g->pending_len, pending);
-	REQUIRE(w, "group-timer", purgatory_waiting(&g->join) == (g->state == GROUP_PREPARING), "join timer in %s", group_state_name(g->state));
+	REQUIRE(w, "slices", !g->running && (!g->closing || g->state == GROUP_PREPARING) && ((!g->answering && g->draft == NULL) || g->state == GROUP_COMPLETING) &&
+		(!g->expelling || g->state == GROUP_COMPLETING || g->state == GROUP_STABLE), "work that does not belong to %s", group_state_name(g->state));
+	REQUIRE(w, "slices", g->queued || !(g->closing || g->answering || g->expelling || g->draft != NULL), "work that nobody does");
+	REQUIRE(w, "group-timer", purgatory_waiting(&g->join) == (g->state == GROUP_PREPARING && !g->closing), "join timer in %s", group_state_name(g->state));
 	REQUIRE(w, "group-timer", !purgatory_waiting(&g->sync) || g->state == GROUP_COMPLETING || g->state == GROUP_STABLE, "sync timer in %s",
 		group_state_name(g->state));
-	REQUIRE(w, "group-timer", g->state != GROUP_COMPLETING || unsynced == 0 || purgatory_waiting(&g->sync), "members without sync and no timer");
+	REQUIRE(w, "group-timer", g->state != GROUP_COMPLETING || unsynced == 0 || g->expelling || purgatory_waiting(&g->sync), "members without sync and no timer");
 	if (purgatory_waiting(&g->join))
 		audit_timer(w, &g->join, "a join phase");
 	if (purgatory_waiting(&g->sync))
 		audit_timer(w, &g->sync, "a sync phase");
 	REQUIRE(w, "members-in-empty", g->state != GROUP_EMPTY || g->members_len == 0, "an empty group has members");
 	REQUIRE(w, "join-not-completed", g->state != GROUP_PREPARING || g->previous_state == GROUP_EMPTY || strcmp(g->join.kind->name, "join window") == 0 || waiting < g->members_len || pending > 0 ||
-		waiting == 0, "everybody joined, nobody is missing, and nothing happens");
+		waiting == 0 || g->closing, "everybody joined, nobody is missing, and nothing happens");
 }
 
 void audit_step(struct world *w)

@@ -155,6 +155,46 @@ void disk_crash(struct disk *d, struct rng *r)
 	d->held = false;
 }
 
+static uint64_t key_hash(const struct disk_entry *e)
+{
+	uint64_t h = 0xcbf29ce484222325ull + e->shard;
+	for (int32_t i = 0; i < e->e.key.len; i++)
+		h = (h ^ e->e.key.p[i]) * 0x100000001b3ull;
+	return h ^ h >> 32;
+}
+
+static enum record_kind key_kind(const struct disk_entry *e)
+{
+	struct record_key key;
+	return record_key_decode(&key, e->e.key) ? key.kind : RECORD_OTHER;
+}
+
+/*
+ * From the end: the first record of a key that comes along is the one that stays. Records of offsets stay all, and tombstones of groups: a group that
+ * consisted of nothing but offsets is there until expiry takes it, and a compacted log would have forgotten it before.
+ */
+bool *disk_compacted(const struct disk *d, bool tombstones)
+{
+	size_t slots = 16;
+	while (slots < 2 * d->len)
+		slots *= 2;
+	const struct disk_entry **seen = calloc(slots, sizeof(*seen));
+	bool *keep = calloc(d->len + 1, sizeof(*keep));
+	CHECK(seen != NULL && keep != NULL);
+	for (uint64_t i = d->len; i-- > 0;) {
+		const struct disk_entry *e = &d->entries[i];
+		size_t at = key_hash(e) & (slots - 1);
+		while (seen[at] != NULL && (seen[at]->shard != e->shard || !bytes_equal(seen[at]->e.key, e->e.key)))
+			at = (at + 1) & (slots - 1);
+		enum record_kind kind = key_kind(e);
+		bool stays = tombstones || kind != RECORD_PART || !bytes_is_null(e->e.value);
+		keep[i] = (seen[at] == NULL && stays) || (kind != RECORD_GROUP && kind != RECORD_PART);
+		seen[at] = seen[at] == NULL ? e : seen[at];
+	}
+	free(seen);
+	return keep;
+}
+
 void disk_fini(struct disk *d)
 {
 	disk_cut(d, 0);

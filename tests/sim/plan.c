@@ -60,6 +60,9 @@ void plan_make(struct plan *plan, uint64_t seed)
 		.offsets_commit_timeout_ms = rng_one_in(&r, 3) ? (int32_t)rng_between(&r, 20, 3000) : 0,
 		.offsets_retention_check_interval_ms = rng_one_in(&r, 3) ? rng_between(&r, 3000, 40000) : 0,
 	};
+	/* groups larger than a record, and work in slices, whatever their size */
+	plan->settings.group_record_max_bytes = rng_one_in(&r, 2) ? (int32_t)rng_between(&r, 1, 700) : 0;
+	plan->settings.group_slice = rng_one_in(&r, 2) ? (int32_t)rng_between(&r, 1, 6) : 0;
 	uint64_t at = 1000000;
 	unsigned int len = rng_between(&r, 60, 160);
 	for (unsigned int i = 0; i < len; i++) {

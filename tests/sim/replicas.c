@@ -21,7 +21,7 @@ static void compare_member(struct world *w, const struct member *m, struct group
 	REQUIRE(w, "replay-differs", m->session_timeout_ms == r->session_timeout_ms && m->rebalance_timeout_ms == r->rebalance_timeout_ms,
 		"timeouts of %.*s", m->id.len, m->id.p);
 	REQUIRE(w, "replay-differs", bytes_equal(member_metadata(m), member_metadata(r)), "subscription of %.*s", m->id.len, m->id.p);
-	REQUIRE(w, "replay-differs", bytes_equal(m->assignment, r->assignment), "assignment of %.*s", m->id.len, m->id.p);
+	REQUIRE(w, "replay-differs", bytes_equal(member_assignment(m), member_assignment(r)), "assignment of %.*s", m->id.len, m->id.p);
 }
 
 struct pair {

@@ -257,6 +257,8 @@ void disk_crash(struct disk *d, struct rng *r);
 void disk_break(struct disk *d);
 void disk_survey(struct disk *d, uint64_t end);
 bool disk_refuses(const struct disk *d);
+/* Which records a log whose groups were compacted would still hold, malloc: the last one of each key, tombstones of parts only if asked for. */
+bool *disk_compacted(const struct disk *d, bool tombstones);
 
 /* ---- consumers ---- */
 

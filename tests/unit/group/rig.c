@@ -167,7 +167,7 @@ void rig_pass(struct rig *r, int64_t ms)
 static void check_group(struct table_node *n, void *arg)
 {
 	const struct group *g = CONTAINER_OF(n, struct group, node);
-	uint32_t waiting = 0, unsynced = 0, pending = 0;
+	uint32_t waiting = 0, syncing = 0, unsynced = 0, pending = 0;
 	bool leader = g->leader == NULL;
 	const struct pending *p;
 	for (uint32_t i = 0; i < g->members_len; i++) {
@@ -175,10 +175,12 @@ static void check_group(struct table_node *n, void *arg)
 		cr_assert_eq(m->index, i);
 		cr_assert(m->group == g && m->tag != 0);
 		waiting += m->join != NULL;
-		unsynced += m->unsynced;
+		unsynced += member_unsynced(m);
+		syncing += m->sync != NULL;
 		leader |= m == g->leader;
-		cr_assert(m->join == NULL || g->state == GROUP_PREPARING);
-		cr_assert(m->sync == NULL || g->state == GROUP_COMPLETING);
+		cr_assert(m->join == NULL || g->state == GROUP_PREPARING || g->answering);
+		cr_assert(m->sync == NULL || g->state == GROUP_COMPLETING || (g->queued && (g->state == GROUP_PREPARING || g->state == GROUP_STABLE)));
+		cr_assert(m->join == NULL || m->sync == NULL);
 		cr_assert(purgatory_waiting(&m->session) || m->join != NULL || m->sync != NULL || g->state == GROUP_DEAD);
 		if (!bytes_is_null(m->instance_id))
 			cr_assert(member_find_instance(m->group, m->instance_id) == m);
@@ -188,9 +190,15 @@ static void check_group(struct table_node *n, void *arg)
 		pending++;
 	cr_assert(leader);
 	cr_assert_eq(waiting, g->waiting);
+	cr_assert_eq(syncing, g->syncing);
+	cr_assert(!g->closing || (g->state == GROUP_PREPARING && g->queued));
+	cr_assert(!g->answering || (g->state == GROUP_COMPLETING && g->queued));
+	cr_assert(g->draft == NULL || (g->state == GROUP_COMPLETING && g->queued && g->assignment_written));
+	cr_assert(!g->expelling || ((g->state == GROUP_COMPLETING || g->state == GROUP_STABLE) && g->queued));
+	cr_assert(!g->running);
 	cr_assert_eq(unsynced, g->unsynced);
 	cr_assert_eq(pending, g->pending_len);
-	cr_assert_eq(purgatory_waiting(&g->join), g->state == GROUP_PREPARING);
+	cr_assert_eq(purgatory_waiting(&g->join), g->state == GROUP_PREPARING && !g->closing);
 	cr_assert(!purgatory_waiting(&g->sync) || g->state == GROUP_COMPLETING || g->state == GROUP_STABLE);
 	cr_assert(g->state != GROUP_EMPTY || g->members_len == 0);
 }
@@ -236,7 +244,7 @@ static void dump_group(struct table_node *n, void *arg)
 		const struct member *m = g->members[i];
 		snprintf(line, sizeof(line), "member %.*s of %.*s instance %.*s/%d client %.*s host %.*s times %d %d metadata %.*s assignment %.*s",
 			 B(m->id), B(g->id), B(m->instance_id), m->instance_id.len, B(m->client_id), B(m->host), m->session_timeout_ms,
-			 m->rebalance_timeout_ms, B(member_metadata(m)), B(m->assignment));
+			 m->rebalance_timeout_ms, B(member_metadata(m)), B(member_assignment(m)));
 		dump_line(pair->out, line);
 	}
 }

@@ -82,7 +82,7 @@ Test(window, the_join_phase_bounds_it_too)
 	struct call *c[1];
 	rig_stable(r, c, 1);
 	r->unchecked = true; /* what comes next is not in the log */
-	member_find(rig_group(r), bytes_str(c[0]->id))->rebalance_timeout_ms = 1000;
+	member_set_timeouts(member_find(rig_group(r), bytes_str(c[0]->id)), 10000, 1000);
 	struct call *n = rig_join_twice(r, 10000, 1000, "range");
 	struct call *a = rig_join(r, 9, c[0]->id, NULL, 10000, 1000, "range");
 	rig_pass(r, 999);
