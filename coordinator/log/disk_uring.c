@@ -3,7 +3,7 @@
  * of disk_posix.c.
  *
  * A write is one submission: with RWF_DSYNC for a durable one, so that a device that can writes through instead of flushing. Completions are
- * found in shared memory, without a system call.
+ * found in shared memory; a worker that spins enters the kernel once a round while a write is under way.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -74,6 +74,8 @@ static void disk_uring_poll(struct disk *disk, bool wait)
 		nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
 	if (d->pending > 0 && io_uring_sq_ready(&d->ring) > 0)
 		io_uring_submit(&d->ring);
+	if (d->pending > 0)
+		io_uring_get_events(&d->ring); /* the kernel finishes some completions only when their thread enters it */
 	while (d->pending > 0 && io_uring_peek_cqe(&d->ring, &cqe) == 0)
 		uring_complete(d, cqe);
 	d->posix->ops->poll(d->posix, false);
