@@ -31,6 +31,8 @@ static int16_t commit_identity(struct shard *shard, const struct request *rq, co
 	if (shard->loading)
 		return ERROR_COORDINATOR_LOAD_IN_PROGRESS;
 	struct group *group = group_find(shard, in->group_id);
+	if (group == NULL && shard->stopped)
+		return ERROR_COORDINATOR_NOT_AVAILABLE;
 	if (group == NULL)
 		return generation < 0 ? 0 : rq->version >= 9 ? ERROR_GROUP_ID_NOT_FOUND : ERROR_ILLEGAL_GENERATION;
 	if (group->state == GROUP_DEAD)

@@ -258,6 +258,7 @@ static void shard_stop_group(struct table_node *n, void *arg)
 
 void shard_stop(struct shard *shard, struct now now)
 {
+	shard->stopped = true;
 	if (shard->loading)
 		return;
 	table_each(&shard->groups, shard_stop_group, &now);

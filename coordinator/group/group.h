@@ -204,7 +204,8 @@ struct slab;
 
 struct shard {
 	unsigned int number;
-	bool loading; /* the worker's; everything else is the loader's meanwhile */
+	bool loading; /* the worker's; everything else but `stopped` is the loader's meanwhile */
+	bool stopped; /* makes no new groups */
 	struct stats *stats_after; /* the worker's counters while it is loading */
 	struct log *log;
 	const struct group_settings *settings;

@@ -307,6 +307,8 @@ static struct group *join_group(struct shard *shard, struct request *rq, const s
 		group = group_find(shard, in->group_id);
 		if (group == NULL && !bytes_is_empty(in->member_id))
 			error = ERROR_UNKNOWN_MEMBER_ID;
+		else if (group == NULL && shard->stopped)
+			error = ERROR_COORDINATOR_NOT_AVAILABLE;
 		else if (group == NULL) {
 			group = group_new(shard, in->group_id);
 			if (group != NULL) {

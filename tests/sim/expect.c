@@ -91,6 +91,8 @@ static struct expect commit_code(struct world *w, const struct group *g, const s
 	struct expect ok = anything;
 	ok.code = 0;
 	ok.log_may_fail = disk_refuses(&w->disk);
+	if (g == NULL && w->stopping)
+		return code(15);
 	if (g == NULL)
 		return generation < 0 ? ok : code(a->version >= 9 ? 69 : 22);
 	if (g->state == GROUP_DEAD)
@@ -232,6 +234,8 @@ static struct expect join_code(struct world *w, const struct conn *c, const stru
 		return code(26);
 	if (g == NULL && named)
 		return code(25);
+	if (g == NULL && w->stopping)
+		return code(15);
 	if (g != NULL && !room(w, g, named ? with_id(g, in->member_id) : with_instance(g, in->group_instance_id)))
 		return code(81);
 	if (g != NULL && g->state == GROUP_DEAD)

@@ -79,6 +79,10 @@ Test(shard, stop_answers_everything_parked)
 	rig_settle(r);
 	cr_expect_eq(commit->error, 0); /* what was on its way still becomes durable and is answered */
 	cr_expect_eq(rig_leave(r, 1, c[0]->id)->error, 15);
+	cr_expect_eq(rig_join_to(r, "new", 3, "", NULL, 10000, 60000, "consumer", "range")->error, 15, "no new group is begun");
+	cr_expect_eq(rig_join_to(r, "new", 4, "", NULL, 10000, 60000, "consumer", "range")->error, 15);
+	cr_expect_eq(rig_commit_full(r, "new", 8, "", NULL, -1, "t:0=1", -1, -1)->error, 15);
+	cr_expect_null(group_find(r->shard, BYTES_LITERAL("new")));
 	rig_pass(r, 1000000);
 }
 
