@@ -1,5 +1,5 @@
 """Sequences in which the two once differed and do not any more: each must be answered alike to the end, known differences apart."""
-from fixed import ask, fetch_all, heartbeat, join, leave, plain, sequence, stable, sync, tick
+from fixed import ask, fetch_all, join, leave, plain, sequence, stable, sync, tick
 
 SUBSCRIBES_T = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
 SUBSCRIBES_U = b"\0\0\0\0\0\1\0\1u\xff\xff\xff\xff"
@@ -28,7 +28,6 @@ ONCE = {
         join(1, 5, instance="i", member="", metadata=SUBSCRIBES_T), offset_delete(2)),
     "a group that has had no join phase": sequence(join(0, 3, metadata=SUBSCRIBES_U), offset_delete(1), tick(), offset_delete(1)),
     "user data that are not there": sequence(join(0, 3, metadata=SUBSCRIBES_U[:-4]), tick(), offset_delete(1)),
-    "the last member leaves while an id is handed out": sequence(stable(1), join(1, 4), leave(0), join(2, 3), heartbeat(2, generation=2), tick()),
     "commit of topics without partitions": sequence(COMMIT, fetch_all(0)),
     "deletion of topics without partitions": sequence(
         COMMIT, ask(0, "OffsetDelete", 0, lambda c: {"topics": topics()}), fetch_all(0)),
