@@ -203,7 +203,8 @@ uint64_t log_jobs_tick(struct log_jobs *all, struct now now)
 				job_step_waiting(job, moved, now);
 		}
 	}
-	return all->reading > 0 || all->queued > 0 ? now.us : all->deadline;
+	/* while the disk reads, it is the log that wants to be polled, or not: its disk may wake the worker */
+	return all->queued > 0 && all->reading < JOBS_READING ? now.us : all->deadline;
 }
 
 /* ---- the end ---- */

@@ -21,7 +21,7 @@
 #include "coordinator/request.h"
 #include "coordinator/wire/messages.h"
 
-#define JOB_BYTES ((size_t)128 << 10)
+#define JOB_BYTES ((size_t)32 << 10)
 #define JOBS_READING 4
 #define JOBS_MAX 256
 

@@ -463,7 +463,7 @@ static uint64_t log_disk_poll(struct log *log, struct now now)
 	close_step(d);
 	io_step(d);
 	make_step(d, now);
-	bool reads = log_reader_step(&d->reader, now);
+	bool reads = log_reader_step(&d->reader, now) && !(d->reader.stream.op.pending && d->cfg.disk->wakes);
 	if ((log_must_write(d) && !(d->io_op.pending && d->cfg.disk->wakes)) || reads)
 		return now.us;
 	if ((make_busy(d) && !(d->make_op.pending && d->cfg.disk->wakes)) || (close_busy(d) && !(d->close_op.pending && d->cfg.disk->wakes)))
