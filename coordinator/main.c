@@ -27,8 +27,8 @@
 #include "muster/check.h"
 #include "muster/dataplane.h"
 
-#include "coordinator/catalog.h"
 #include "coordinator/cli.h"
+#include "coordinator/config_image.h"
 #include "coordinator/config_kafka.h"
 #include "coordinator/groups_file.h"
 #include "coordinator/node.h"
@@ -44,16 +44,22 @@
 
 enum { EXIT_STOPPED = EXIT_SUCCESS, EXIT_BROKEN = 1, EXIT_REFUSED = 2, EXIT_DAMAGED = 3 };
 
+/* What the program keeps of one worker. */
+struct seat {
+	struct config_kafka settings;
+	unsigned int arena; /* the allocator's for this worker alone */
+};
+
 struct program {
 	struct cli cli;
 	struct config cfg;
 	struct group_settings groups;
 	struct group_rules *rules; /* groups with settings of their own; NULL: none */
-	struct config_kafka settings;
 	char host[CONFIG_TEXT_MAX + 1]; /* that clients are told */
 	struct image *image;
 	struct storage *storage;
-	struct node *node;
+	struct seat *seats; /* per worker */
+	struct node **nodes;
 	atomic_int status; /* to exit with */
 	_Atomic(struct dataplane *) dp;
 	struct output out; /* stdout */
@@ -156,6 +162,7 @@ static void dataplane_config_of(const struct config *cfg, struct dataplane_confi
 		.mtu = (unsigned int)cfg->mtu,
 		.port = (uint16_t)cfg->port,
 		.workers = (unsigned int)cfg->workers,
+		.queues = (unsigned int)cfg->device_queues,
 		.cpu = (int)cfg->cpu,
 		.idle = (enum idle_policy)cfg->idle_policy,
 		.stall_limit_us = (uint64_t)cfg->worker_stall_limit_ms * US_PER_MS,
@@ -218,47 +225,6 @@ static int refuse(const char *err)
 	return EXIT_REFUSED;
 }
 
-/* Adds the topics of the catalog file. False: one line in err. */
-static bool catalog_read(struct image *image, const char *path, char *err, size_t err_len)
-{
-	char *text = NULL, why[CONFIG_ERROR_MAX / 2];
-	size_t cap = 0;
-	FILE *f = fopen(path, "re");
-	/* A byte 0 ends the reading, and then, as the last one of the text, is an error of the catalog. */
-	ssize_t len = f == NULL ? -1 : getdelim(&text, &cap, '\0', f);
-	bool ok = f != NULL && (len >= 0 || feof(f));
-	if (!ok)
-		snprintf(err, err_len, "%s: topics.file: cannot be read: %s; allowed: a readable file", path, strerror(errno));
-	else if (len > 0 && !(ok = catalog_add(image, bytes_of(text, (size_t)len), why, sizeof(why))))
-		snprintf(err, err_len, "%s:%s", path, strncmp(why, "line ", 5) == 0 ? why + 5 : why);
-	if (f != NULL)
-		fclose(f);
-	free(text);
-	return ok;
-}
-
-/* The image of nodes and topics. NULL: one line in err. */
-static struct image *image_build(const struct program *pr, char *err, size_t err_len)
-{
-	const struct config *cfg = &pr->cfg;
-	struct image *image = image_new(bytes_str(cfg->cluster_id));
-	bool ok = image != NULL;
-	for (int32_t w = 0; ok && w < cfg->workers; w++)
-		ok = image_add_node(image, (int32_t)cfg->node_id + w, bytes_str(pr->host), (int32_t)cfg->port + w);
-	ok = ok && image_add_topic(image, BYTES_LITERAL(IMAGE_LOG_TOPIC), (int32_t)cfg->offsets_topic_num_partitions);
-	if (!ok)
-		snprintf(err, err_len, "no memory for the metadata image");
-	if (ok && cfg->topics_file[0] != '\0')
-		ok = catalog_read(image, cfg->topics_file, err, err_len);
-	if (!ok) {
-		if (image != NULL)
-			image_free(image);
-		return NULL;
-	}
-	image_seal(image, (unsigned int)cfg->offsets_topic_num_partitions);
-	return image;
-}
-
 /* The settings of all groups. False: one line in err. */
 static bool groups_build(struct program *pr, char *err, size_t err_len)
 {
@@ -287,15 +253,32 @@ static struct now now_read(void)
 			    (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000};
 }
 
-/* An allocator arena of its own for each worker, so that no two ever wait for each other. */
-static void worker_started(void *arg, unsigned int worker)
+/* ---- an allocator arena for each worker, so that no two ever wait for each other ---- */
+
+static void arena_make(struct seat *seat)
 {
 #ifdef MUSTER_JEMALLOC
-	unsigned int arena;
-	size_t len = sizeof(arena);
-	if (mallctl("arenas.create", &arena, &len, NULL, 0) == 0)
-		mallctl("thread.arena", NULL, NULL, &arena, sizeof(arena));
+	size_t len = sizeof(seat->arena);
+	mallctl("arenas.create", &seat->arena, &len, NULL, 0);
 #endif
+}
+
+/* From here on this thread allocates there; returns where it did before. */
+static unsigned int arena_use(unsigned int arena)
+{
+	unsigned int before = 0;
+#ifdef MUSTER_JEMALLOC
+	size_t len = sizeof(before);
+	mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
+	mallctl("thread.arena", &before, &len, &arena, sizeof(arena));
+#endif
+	return before;
+}
+
+static void worker_started(void *arg, unsigned int worker)
+{
+	const struct program *pr = arg;
+	arena_use(pr->seats[worker].arena);
 }
 
 /* Ends the program from any thread while the workers run. */
@@ -334,10 +317,13 @@ static void log_broke(void *arg)
 	give_up(pr, EXIT_BROKEN);
 }
 
-static struct node *node_start(struct program *pr, struct dataplane *dp)
+/* Made in the worker's own arena. */
+static struct node *node_start(struct program *pr, struct dataplane *dp, unsigned int worker)
 {
+	struct seat *seat = &pr->seats[worker];
 	struct node_config cfg = {
-		.node_id = (int32_t)pr->cfg.node_id,
+		.node_id = (int32_t)(pr->cfg.node_id + worker),
+		.mailbox = dataplane_mailbox(dp, worker),
 		.groups = &pr->groups,
 		.max_sessions = (unsigned int)pr->cfg.max_connections,
 		.max_fetch_wait_ms = (unsigned int)pr->cfg.fetch_wait_max_ms,
@@ -345,12 +331,40 @@ static struct node *node_start(struct program *pr, struct dataplane *dp)
 		.journal_arg = pr,
 		.log_failed = log_broke,
 		.log_failed_arg = pr,
-		.settings = pr->settings.list,
-		.settings_len = pr->settings.len,
+		.settings = seat->settings.list,
 	};
 	if (getrandom(cfg.random, sizeof(cfg.random), 0) != sizeof(cfg.random))
 		return NULL;
-	return node_new(&cfg, pr->image, storage_log(pr->storage, 0), dataplane_stats(dp, 0), now_read());
+	config_kafka(&seat->settings, &pr->cfg, cfg.node_id);
+	cfg.settings_len = seat->settings.len;
+	arena_make(seat);
+	unsigned int ours = arena_use(seat->arena);
+	struct node *node = node_new(&cfg, pr->image, storage_log(pr->storage, worker), dataplane_stats(dp, worker), now_read());
+	arena_use(ours);
+	return node;
+}
+
+static bool nodes_start(struct program *pr, struct dataplane *dp)
+{
+	unsigned int workers = (unsigned int)pr->cfg.workers;
+	pr->seats = calloc(workers, sizeof(*pr->seats));
+	pr->nodes = calloc(workers, sizeof(*pr->nodes));
+	for (unsigned int w = 0; w < workers; w++) {
+		if (pr->seats == NULL || pr->nodes == NULL || (pr->nodes[w] = node_start(pr, dp, w)) == NULL)
+			return false;
+		dataplane_set_service(dp, w, &node_service_ops, pr->nodes[w]);
+		storage_set_wake(pr->storage, w, dataplane_wake_fd(dp, w));
+	}
+	return true;
+}
+
+static void nodes_end(struct program *pr)
+{
+	for (unsigned int w = 0; pr->nodes != NULL && w < (unsigned int)pr->cfg.workers; w++)
+		if (pr->nodes[w] != NULL)
+			node_free(pr->nodes[w]);
+	free(pr->nodes);
+	free(pr->seats);
 }
 
 static void banner(struct program *pr, struct dataplane *dp)
@@ -364,7 +378,11 @@ static void banner(struct program *pr, struct dataplane *dp)
 	dataplane_describe(dp, port, sizeof(port));
 	printf("muster: version %s\n", MUSTER_VERSION);
 	printf("muster: port: %s\n", port);
-	printf("muster: node %" PRId64 " of cluster %s\n", pr->cfg.node_id, pr->cfg.cluster_id);
+	if (pr->cfg.workers == 1)
+		printf("muster: node %" PRId64 " of cluster %s\n", pr->cfg.node_id, pr->cfg.cluster_id);
+	else
+		printf("muster: nodes %" PRId64 " to %" PRId64 " of cluster %s on ports %" PRId64 " to %" PRId64 "\n", pr->cfg.node_id,
+		       pr->cfg.node_id + pr->cfg.workers - 1, pr->cfg.cluster_id, pr->cfg.port, pr->cfg.port + pr->cfg.workers - 1);
 	if (n == 0)
 		printf("muster: topics: NONE; clients find no topic until topics.file names some\n");
 	else
@@ -383,18 +401,15 @@ static void banner(struct program *pr, struct dataplane *dp)
 /* Runs until it is stopped. The dataplane is up. */
 static int serve(struct program *pr, struct dataplane *dp)
 {
-	pr->node = node_start(pr, dp);
-	if (pr->node == NULL) {
+	if (!nodes_start(pr, dp)) {
 		fprintf(stderr, "muster: no memory for the coordinator; lower max.connections or offsets.topic.num.partitions\n");
 		return EXIT_BROKEN;
 	}
-	dataplane_set_service(dp, 0, &node_service_ops, pr->node);
-	storage_set_wake(pr->storage, 0, dataplane_wake_fd(dp, 0));
 	banner(pr, dp);
 	atomic_store(&pr->dp, dp);
 	if (atomic_load(&pr->stops) > 0)
 		dataplane_stop(dp);
-	if (!storage_load(pr->storage, &pr->node, now_read, loaded, pr)) {
+	if (!storage_load(pr->storage, pr->nodes, now_read, loaded, pr)) {
 		fprintf(stderr, "muster: no memory to load the log\n");
 		return EXIT_BROKEN;
 	}
@@ -409,6 +424,7 @@ static int run(struct program *pr)
 	struct dataplane_config cfg;
 	dataplane_config_of(&pr->cfg, &cfg);
 	cfg.on_worker_start = worker_started;
+	cfg.on_worker_start_arg = pr;
 	output_init(&pr->out, STDOUT_FILENO);
 	if (!signals_start(pr)) {
 		fprintf(stderr, "muster: cannot start a thread: %s\n", strerror(errno));
@@ -424,8 +440,7 @@ static int run(struct program *pr)
 	signals_end(pr);
 	if (dp != NULL && pr->cli.stats)
 		emit_stats(pr, dp);
-	if (pr->node != NULL)
-		node_free(pr->node);
+	nodes_end(pr);
 	if (pr->storage != NULL)
 		storage_close(pr->storage);
 	if (dp != NULL)
@@ -495,8 +510,7 @@ int main(int argc, char **argv)
 		config_print(&pr->cfg, stdout);
 	else {
 		host_of(&pr->cfg, pr->host, sizeof(pr->host));
-		config_kafka(&pr->settings, &pr->cfg, (int32_t)pr->cfg.node_id);
-		pr->image = groups_build(pr, err, sizeof(err)) ? image_build(pr, err, sizeof(err)) : NULL;
+		pr->image = groups_build(pr, err, sizeof(err)) ? config_image(&pr->cfg, pr->host, err, sizeof(err)) : NULL;
 		if (pr->image == NULL)
 			status = refuse(err);
 		else

@@ -214,12 +214,17 @@ static void learn(struct arp *arp, uint32_t addr, const uint8_t mac[6], struct n
 
 /* ---- input ---- */
 
+/* A neighbour that we know spoke with another MAC. */
+static void contradict(struct arp *arp, struct entry *e, const uint8_t mac[6], struct now now)
+{
+	if (e != NULL && e->state == KNOWN && memcmp(e->mac, mac, 6) != 0)
+		verify(arp, e, now);
+}
+
 static void input_request(struct arp *arp, uint32_t sender, uint32_t target, const uint8_t *mac, bool local, struct now now)
 {
 	if (target != arp->self->addr) {
-		struct entry *e = local ? find(arp, sender) : NULL;
-		if (e != NULL && e->state == KNOWN && memcmp(e->mac, mac, 6) != 0)
-			verify(arp, e, now);
+		contradict(arp, local ? find(arp, sender) : NULL, mac, now);
 		return;
 	}
 	arp->stats->arp_requests++;
@@ -299,10 +304,10 @@ void arp_overhear(struct arp *arp, const uint8_t *p, size_t len, struct now now)
 	struct entry *e = find(arp, in.sender);
 	if (in.op == OP_REQUEST && in.target == arp->self->addr)
 		learn(arp, in.sender, in.mac, now);
-	else if (e != NULL && in.op == OP_REPLY && is_listed(e))
+	else if (in.op == OP_REQUEST)
+		contradict(arp, e, in.mac, now);
+	else if (e != NULL && is_listed(e))
 		input_reply(arp, in.sender, in.mac, now);
-	else if (e != NULL && e->state == KNOWN && memcmp(e->mac, in.mac, 6) != 0)
-		verify(arp, e, now);
 }
 
 /* ---- use ---- */

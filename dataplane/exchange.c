@@ -144,6 +144,11 @@ unsigned int exchange_give(struct exchange *ex, enum exchange_frames kind, unsig
 	return taken;
 }
 
+bool exchange_has_much_room(const struct exchange *ex, enum exchange_frames kind, unsigned int from, unsigned int to)
+{
+	return rte_ring_free_count(pair_of(ex, from, to)->frames[kind]) >= EXCHANGE_FRAMES / 2;
+}
+
 unsigned int exchange_read_mail(struct exchange *ex, unsigned int from, unsigned int to, struct mail out[], unsigned int max)
 {
 	return rte_ring_sc_dequeue_burst_elem(pair_of(ex, from, to)->mail, out, sizeof(out[0]), max, NULL);

@@ -35,6 +35,9 @@ bool exchange_send_mail(struct exchange *ex, unsigned int from, unsigned int to,
 /* Returns how many of the `n` frames were taken: the first ones. */
 unsigned int exchange_give(struct exchange *ex, enum exchange_frames kind, unsigned int from, unsigned int to, void *const frames[], unsigned int n);
 
+/* Whether a ring is at least half empty: for what must not be in the way of the rest. */
+bool exchange_has_much_room(const struct exchange *ex, enum exchange_frames kind, unsigned int from, unsigned int to);
+
 /* Called by worker `to`. Return how many there were, at most `max`. */
 unsigned int exchange_read_mail(struct exchange *ex, unsigned int from, unsigned int to, struct mail out[], unsigned int max);
 unsigned int exchange_take(struct exchange *ex, enum exchange_frames kind, unsigned int from, unsigned int to, void *frames[], unsigned int max);

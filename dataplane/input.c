@@ -1,7 +1,7 @@
 /*
  * input.c - a receive burst, in passes over all its frames, each pass touching the memory that the next one needs:
  *
- *   0. what is for another worker goes to it by a ring; of ARP, which all workers must hear, the others get a copy, and only the receiver answers
+ *   0. what is for another worker goes to it by a ring; of ARP that others may wait for, they get a copy, and only the receiver answers
  *   1. prefetch the headers   2. Ethernet, IPv4 and checksums; ARP and ICMP are done here   3. connections, all looked up at once
  *   4. prefetch the connections   5. TCP, which calls the framing and the service
  *
@@ -140,11 +140,13 @@ static void hand_over(struct worker *w, unsigned int to, struct rte_mbuf *m)
 static void copy_to_all(struct worker *w, struct rte_mbuf *m)
 {
 	for (unsigned int to = 0; to < exchange_workers(w->exchange); to++) {
-		struct rte_mbuf *copy = to == w->index ? NULL : rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX);
+		if (to == w->index || !exchange_has_much_room(w->exchange, EXCHANGE_RECEIVED, w->index, to))
+			continue; /* a flood of ARP leaves room for the rest */
+		struct rte_mbuf *copy = rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX);
 		if (copy != NULL)
 			hand_over(w, to, copy);
 		else
-			w->stats.port_no_mbuf += to != w->index;
+			w->stats.port_no_mbuf++;
 	}
 }
 
@@ -161,7 +163,7 @@ static unsigned int sort_out(struct worker *w, struct rte_mbuf *frames[], unsign
 			hand_over(w, owner, m);
 			continue;
 		}
-		if (unlikely(steer_is_arp(frame, m->data_len)))
+		if (unlikely(steer_is_arp_news(frame, m->data_len)))
 			copy_to_all(w, m);
 		frames[left++] = m;
 	}

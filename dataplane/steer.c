@@ -5,10 +5,13 @@
  *   STEER_EPHEMERAL_FIRST + i         worker i mod workers, for what we opened ourselves
  *   any other                         whoever has received it answers (with a reset)
  */
+#include <string.h>
+
 #include "dataplane/steer.h"
 
 #define ETHER_LEN 14u
 #define IPV4_LEN 20u
+#define ARP_LEN 28u /* operation at 6, addresses of sender and target at 14 and 24 */
 #define PROTOCOL_TCP 6
 #define FRAGMENT_OFFSET 0x1fff
 
@@ -43,7 +46,10 @@ uint16_t steer_ephemeral(const struct steer *steer, unsigned int self, unsigned 
 	return (unsigned int)port - steer->port < steer->workers ? 0 : port;
 }
 
-bool steer_is_arp(const uint8_t *frame, size_t len)
+bool steer_is_arp_news(const uint8_t *frame, size_t len)
 {
-	return len >= ETHER_LEN && u16_at(frame + 12) == 0x0806;
+	const uint8_t *arp = frame + ETHER_LEN;
+	if (len < ETHER_LEN + ARP_LEN || u16_at(frame + 12) != 0x0806)
+		return false;
+	return u16_at(arp + 6) == 2 || memcmp(arp + 14, arp + 24, 4) == 0;
 }

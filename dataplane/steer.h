@@ -27,7 +27,7 @@ unsigned int steer_frame(const struct steer *steer, unsigned int self, const uin
 /* The i-th local port (i < STEER_EPHEMERAL_COUNT / workers) that a connection opened by worker `self` may have; 0: it is somebody's listening port. */
 uint16_t steer_ephemeral(const struct steer *steer, unsigned int self, unsigned int i);
 
-/* Whether the frame is an ARP packet, which all workers shall hear. */
-bool steer_is_arp(const uint8_t *frame, size_t len);
+/* Whether the frame is an ARP packet that other workers may wait for: an answer, or a host's word about itself. A question is its receiver's alone. */
+bool steer_is_arp_news(const uint8_t *frame, size_t len);
 
 #endif

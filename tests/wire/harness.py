@@ -1,9 +1,11 @@
 """What the wire tests share: where the server is, groups made of raw connections, and a live group that must not notice what else goes on.
 
-Environment: MUSTER_BOOTSTRAP (host:port, from deploy/with-muster). With WIRE_REFERENCE=1 the server is another implementation of the protocol:
+Environment: MUSTER_BOOTSTRAP (host:port) and MUSTER_WORKERS (their number), from deploy/with-muster. With WIRE_SCATTER=1 each connection goes to the
+next worker in turn, so that most requests are about groups of another one. With WIRE_REFERENCE=1 the server is another implementation of the protocol:
 the cases in which we mean to differ, and those that need our namespace, are skipped.
 """
 
+import itertools
 import os
 import re
 import select
@@ -27,8 +29,14 @@ def address():
     return host, int(port)
 
 
-def connect(**kwargs):
-    return Connection(address(), **kwargs)
+WORKERS = int(os.environ.get("MUSTER_WORKERS", "1"))
+SCATTER = itertools.cycle(range(WORKERS)) if os.environ.get("WIRE_SCATTER") == "1" else itertools.repeat(0)
+
+
+def connect(worker=None, **kwargs):
+    """A connection to this worker; None: the first, or the next one (WIRE_SCATTER)."""
+    host, port = address()
+    return Connection((host, port + (next(SCATTER) if worker is None else worker)), **kwargs)
 
 
 REFERENCE = os.environ.get("WIRE_REFERENCE") == "1"
@@ -53,7 +61,7 @@ def server_pid():
 
 
 def counters():
-    """The server's counters by name; those that are zero are left out, so ask with get()."""
+    """The server's counters by name, of all workers together; those that are zero are left out, so ask with get()."""
     with open(os.environ["MUSTER_LOG"], errors="replace") as log:
         log.seek(0, os.SEEK_END)
         os.kill(server_pid(), signal.SIGUSR1)
@@ -62,9 +70,9 @@ def counters():
             time.sleep(0.03)
             more = log.read()
             text += more
-            found = {m[1]: int(m[2]) for m in re.finditer(r"^stats: worker \d+: (\w+) (\d+)$", text, re.M)}
-            if found and not more:
-                return found
+            rows = re.findall(r"^stats: worker \d+: (\w+) (\d+)$", text, re.M)
+            if rows and not more:
+                return {name: sum(int(value) for other, value in rows if other == name) for name, _ in rows}
     raise AssertionError("the server does not print its counters")
 
 

@@ -81,6 +81,13 @@ SyncGroup 14 0-5 4
   > group:str generation:i32 member:str instance:str@3+? protocol_type:str@5+?=None protocol:str@5+?=None
     assignments:[ member:str assignment:bytes ]
   < throttle:i32@1+ error:i16 protocol_type:str@5+? protocol:str@5+? assignment:bytes
+DescribeGroups 15 0-6 5
+  > groups:[]str operations:bool@3+
+  < throttle:i32@1+ groups:[ error:i16 message:str@6+? group:str state:str protocol_type:str protocol:str
+      members:[ member:str instance:str@4+? client_id:str host:str metadata:bytes assignment:bytes ] operations:i32@3+ ]
+ListGroups 16 0-5 3
+  > states:[]str@4+ types:[]str@5+
+  < throttle:i32@1+ error:i16 groups:[ group:str protocol_type:str state:str@4+ type:str@5+ ]
 ApiVersions 18 0-4 3
   > software:str@3+=wire-test software_version:str@3+=1
   < error:i16 apis:[ key:i16 min:i16 max:i16 ] throttle:i32@1+ supported:[ name:str min:i16 max:i16 ]@3+#0
@@ -88,6 +95,12 @@ ApiVersions 18 0-4 3
 OffsetForLeaderEpoch 23 0-4 4
   > replica_id:i32@3+=-2 topics:[ name:str partitions:[ index:i32 current_epoch:i32@2+=-1 epoch:i32 ] ]
   < throttle:i32@2+ topics:[ name:str partitions:[ error:i16 index:i32 epoch:i32@1+ end_offset:i64 ] ]
+DeleteGroups 42 0-2 2
+  > groups:[]str
+  < throttle:i32 results:[ group:str error:i16 ]
+OffsetDelete 47 0-0 99
+  > group:str topics:[ name:str partitions:[ index:i32 ] ]
+  < error:i16 throttle:i32 topics:[ name:str partitions:[ index:i32 error:i16 ] ]
 DescribeCluster 60 0-2 0
   > operations:bool endpoint_type:i8@1+=1 fenced:bool@2+
   < throttle:i32 error:i16 message:str? endpoint_type:i8@1+ cluster_id:str controller_id:i32

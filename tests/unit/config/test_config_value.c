@@ -32,7 +32,7 @@ Test(config_value, numbers)
 	fixture_set_refused("port=1.5", "port: \"1.5\" is not a whole number; allowed: 1 to 65535 (TCP port)");
 	fixture_set_refused("port=-", "port: \"-\" is not a whole number; allowed: 1 to 65535 (TCP port)");
 	fixture_set_refused("port=+1", "port: \"+1\" is not a whole number; allowed: 1 to 65535 (TCP port)");
-	fixture_set_refused("workers=2", "workers: 2 is too large; allowed: only 1");
+	fixture_set_refused("workers=65", "workers: 65 is too large; allowed: 1 to 64");
 }
 
 Test(config_value, truth_values)

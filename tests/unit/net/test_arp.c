@@ -337,7 +337,11 @@ Test(arp, an_overheard_contradiction_makes_us_ask_and_a_conflict_is_left_to_the_
 {
 	arrive(REQUEST, PEER, mac_a, SELF);
 	sends = 0;
-	arrive_by(arp_overhear, REPLY, PEER, mac_b, SELF);
+	for (unsigned int i = 0; i < 3; i++)
+		arrive_by(arp_overhear, REPLY, PEER, mac_b, SELF);
+	cr_assert_eq(sends, 0, "an answer that nobody asked for is nothing");
+	cr_assert(knows(PEER, mac_a));
+	arrive_by(arp_overhear, REQUEST, PEER, mac_b, PEER);
 	cr_assert_eq(sends, 1, "asked");
 	cr_assert(knows(PEER, mac_a));
 	arrive_by(arp_overhear, REPLY, SELF, mac_b, SELF);

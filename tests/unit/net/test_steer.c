@@ -88,8 +88,17 @@ Test(steer, what_is_no_whole_tcp_stays)
 	frame_to(f, 5, 19092);
 	f[13] = 6;
 	cr_assert_eq(steer_frame(&steer, SELF, f, len), SELF, "ARP");
-	cr_assert(steer_is_arp(f, len));
-	cr_assert_not(steer_is_arp(f, 13));
+}
+
+Test(steer, arp_that_others_may_wait_for)
+{
+	uint8_t f[14 + 28] = {[12] = 0x08, [13] = 0x06, [14 + 7] = 2, [14 + 17] = 7};
+	cr_assert(steer_is_arp_news(f, sizeof(f)), "an answer");
+	f[14 + 7] = 1;
+	cr_assert_not(steer_is_arp_news(f, sizeof(f)), "a question is its receiver's");
+	f[14 + 27] = 7;
+	cr_assert(steer_is_arp_news(f, sizeof(f)), "a host's word about itself");
+	cr_assert_not(steer_is_arp_news(f, sizeof(f) - 1));
 	f[13] = 0;
-	cr_assert_not(steer_is_arp(f, len));
+	cr_assert_not(steer_is_arp_news(f, sizeof(f)));
 }
