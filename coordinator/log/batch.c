@@ -101,6 +101,10 @@ void batch_write(uint8_t *p, size_t size, const struct log_entry *entries, unsig
 static int64_t varint_read(struct reader *r)
 {
 	uint64_t u = 0;
+	if (likely(!r->bad && r->p < r->end && *r->p < 0x80)) { /* one byte, as nearly all are */
+		u = *r->p++;
+		return (int64_t)(u >> 1) ^ -(int64_t)(u & 1);
+	}
 	for (unsigned int i = 0; i < VARINT_MAX; i++) {
 		uint8_t b = reader_u8(r);
 		if (i == VARINT_MAX - 1 && b > 1)
@@ -150,14 +154,21 @@ bool batch_open(struct batch *batch, struct bytes bytes)
 {
 	if (bytes.len < (int32_t)BATCH_HEAD)
 		return false;
+	struct reader r = reader_of(bytes.p + AT_CRC, 4);
+	return reader_u32(&r) == crc32c(bytes.p + AT_ATTRIBUTES, (size_t)bytes.len - AT_ATTRIBUTES) && batch_reopen(batch, bytes);
+}
+
+bool batch_reopen(struct batch *batch, struct bytes bytes)
+{
+	if (bytes.len < (int32_t)BATCH_HEAD)
+		return false;
 	struct reader r = reader_of(bytes.p, (size_t)bytes.len);
 	struct batch b = {.base_offset = (int64_t)reader_u64(&r)};
 	uint32_t length = reader_u32(&r);
 	b.leader_epoch = (int32_t)reader_u32(&r);
 	uint8_t magic = reader_u8(&r);
-	uint32_t crc = reader_u32(&r);
-	if (length != (uint32_t)bytes.len - AT_EPOCH || magic != MAGIC ||
-	    crc != crc32c(bytes.p + AT_ATTRIBUTES, (size_t)bytes.len - AT_ATTRIBUTES))
+	reader_u32(&r);
+	if (length != (uint32_t)bytes.len - AT_EPOCH || magic != MAGIC)
 		return false;
 	b.attributes = reader_u16(&r);
 	int32_t last = (int32_t)reader_u32(&r);

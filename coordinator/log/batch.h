@@ -67,6 +67,8 @@ struct batch_record {
 size_t batch_bytes(const uint8_t *p);
 /* `bytes` is exactly one batch. False: malformed, another magic, or its CRC does not fit. */
 bool batch_open(struct batch *batch, struct bytes bytes);
+/* The same of bytes that were opened before and have been in our memory since: the CRC is not asked again. */
+bool batch_reopen(struct batch *batch, struct bytes bytes);
 /* The next record, slices of the batch. False: no more, or batch->rest.bad when the records are malformed. Never call it on a compressed batch. */
 bool batch_next(struct batch *batch, struct batch_record *record);
 

@@ -26,7 +26,7 @@ static uint64_t shard_batch(const struct recover *rc, unsigned int shard, struct
 	struct batch batch, rest;
 	struct batch_record record;
 	uint64_t n = 0;
-	if (!batch_open(&batch, bytes)) /* it was good when it was noted */
+	if (!batch_reopen(&batch, bytes)) /* it was good when it was noted */
 		return 0;
 	rest = batch;
 	if ((batch.attributes & (BATCH_COMPRESSION | BATCH_CONTROL | BATCH_TRANSACTIONAL)) != 0) {
