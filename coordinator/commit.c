@@ -3,7 +3,7 @@
  *
  * All valid partitions of a request are one atomic batch. Who commits is alive: its session starts anew.
  */
-#include "coordinator/group/group.h"
+#include "coordinator/group/checks.h"
 
 /* One request, while it is looked at. */
 struct commit {
@@ -23,31 +23,52 @@ static int64_t commit_utf16_len(struct bytes b)
 	return n;
 }
 
-static int16_t commit_identity(struct shard *shard, const struct request *rq, const struct offset_commit_request *in, struct member **out)
+/* ---- checks of who commits, for the partitions that passed the screening ---- */
+
+/* Other than members, simple groups may have the empty id. */
+static int16_t commit_group_id(struct check_call *c)
 {
-	int32_t generation = in->generation_id_or_member_epoch;
-	if (bytes_is_null(in->group_id) || in->group_id.len > RECORD_STRING_MAX)
-		return ERROR_INVALID_GROUP_ID;
-	if (shard->loading)
-		return ERROR_COORDINATOR_LOAD_IN_PROGRESS;
-	struct group *group = group_find(shard, in->group_id);
-	if (group == NULL && shard->stopped)
-		return ERROR_COORDINATOR_NOT_AVAILABLE;
-	if (group == NULL)
-		return generation < 0 ? 0 : rq->version >= 9 ? ERROR_GROUP_ID_NOT_FOUND : ERROR_ILLEGAL_GENERATION;
-	if (group->state == GROUP_DEAD)
-		return ERROR_COORDINATOR_NOT_AVAILABLE;
-	if (generation < 0 && group->state == GROUP_EMPTY)
-		return 0;
-	if (generation < 0 && bytes_is_empty(in->member_id) && bytes_is_null(in->group_instance_id))
-		return ERROR_UNKNOWN_MEMBER_ID;
-	int16_t error = group_validate(group, in->member_id, in->group_instance_id, out);
-	if (error != 0)
-		return error;
-	if (generation != group->generation)
-		return ERROR_ILLEGAL_GENERATION;
-	return group->state == GROUP_COMPLETING ? ERROR_REBALANCE_IN_PROGRESS : 0;
+	return bytes_is_null(c->group_id) || c->group_id.len > RECORD_STRING_MAX ? ERROR_INVALID_GROUP_ID : 0;
 }
+
+static int16_t commit_known(struct check_call *c)
+{
+	c->group = group_find(c->shard, c->group_id);
+	if (c->group != NULL)
+		return 0;
+	if (c->shard->stopped)
+		return ERROR_COORDINATOR_NOT_AVAILABLE;
+	return c->generation < 0 ? CHECKS_ENOUGH : c->rq->version >= 9 ? ERROR_GROUP_ID_NOT_FOUND : ERROR_ILLEGAL_GENERATION;
+}
+
+static int16_t commit_simple(struct check_call *c)
+{
+	return c->generation < 0 && c->group->state == GROUP_EMPTY ? CHECKS_ENOUGH : 0;
+}
+
+static int16_t commit_named(struct check_call *c)
+{
+	bool nobody = c->generation < 0 && bytes_is_empty(c->member_id) && bytes_is_null(c->instance_id);
+	return nobody ? ERROR_UNKNOWN_MEMBER_ID : 0;
+}
+
+static int16_t commit_assigned(struct check_call *c)
+{
+	return c->group->state == GROUP_COMPLETING ? ERROR_REBALANCE_IN_PROGRESS : 0;
+}
+
+static const struct check commit_order[] = {
+	{"group id is not null", "1.1", commit_group_id},
+	{"shard is loaded", "1.1", check_loaded},
+	{"group is known, or is made", "1.11 rows 2 to 4", commit_known},
+	{"shard is served here", "1.11 row 5", check_served},
+	{"without a generation to an empty group", "1.11 row 6, KAFKA-14201", commit_simple},
+	{"member is named", "1.11 row 9", commit_named},
+	{"member is known and not fenced", "1.11 row 7, KIP-345", check_member},
+	{"generation is the group's", "1.11 row 8", check_generation},
+	{"assignment is there", "1.11 row 10", commit_assigned},
+};
+const struct checks commit_checks = {"OffsetCommit", commit_order, ARRAY_LEN(commit_order)};
 
 static int16_t commit_verdict(const struct commit *c, int32_t topic, int32_t partition)
 {
@@ -226,7 +247,7 @@ void shard_offset_commit(struct shard *shard, struct request *rq, const struct o
 {
 	struct commit c = {shard, rq, in, screened, 0};
 	struct commit_size size = {in->group_id, writer_of(NULL, 0), 0};
-	struct member *m = NULL;
+	struct check_call call = {shard, rq, in, in->group_id, in->member_id, in->group_instance_id, in->generation_id_or_member_epoch, now};
 
 	CHECK(in->topics_len == screened->topics_len);
 	for (int32_t t = 0; t < in->topics_len; t++)
@@ -235,10 +256,10 @@ void shard_offset_commit(struct shard *shard, struct request *rq, const struct o
 		commit_answer(&c, rq, now);
 		return;
 	}
-	c.error = commit_identity(shard, rq, in, &m);
+	c.error = checks_run(&commit_checks, commit_checks.len, &call);
 	if (c.error == 0) {
-		if (m != NULL)
-			member_touch(m, now);
+		if (call.member != NULL)
+			member_touch(call.member, now);
 		commit_each(&c, commit_measure, &size, now);
 		if (size.records > 0)
 			c.error = commit_write(&c, rq, &size, now);

@@ -1,12 +1,11 @@
 /*
  * join.c - JoinGroup: who may join, as whom, and whether that means a rebalance (group-protocol 1.4).
  *
- * Order of checks: group id, session timeout range, group known, room, protocols, identity, state. A handler either answers or parks
- * the request with its member; parked joins are answered when the join phase completes (rebalance.c).
+ * The order of the checks is join_checks; then the state decides. A handler either answers or parks the request with its member; parked joins are answered when the join phase completes (rebalance.c).
  */
 #include <stdio.h>
 
-#include "coordinator/group/group.h"
+#include "coordinator/group/checks.h"
 
 /* ---- answers ---- */
 
@@ -165,10 +164,6 @@ static void join_add(struct group *group, struct bytes id, bool unnamed, struct 
 
 static void join_new(struct group *group, struct request *rq, const struct join_group_request *in, struct now now)
 {
-	if (!protocols_accept(group, in->protocol_type, in->protocols, in->protocols_len)) {
-		join_answer_error(rq, ERROR_INCONSISTENT_GROUP_PROTOCOL, BYTES_EMPTY, now);
-		return;
-	}
 	bool is_static = !bytes_is_null(in->group_instance_id);
 	struct member *owner = is_static ? member_find_instance(group, in->group_instance_id) : NULL;
 	bool ask_back = !is_static && rq->version >= 4;
@@ -269,79 +264,98 @@ static void join_known(struct member *m, struct request *rq, const struct join_g
 	}
 }
 
-static void join_existing(struct group *group, struct request *rq, const struct join_group_request *in, struct now now)
+/* ---- checks ---- */
+
+static int16_t join_group_id(struct check_call *c)
 {
-	if (!protocols_accept(group, in->protocol_type, in->protocols, in->protocols_len)) {
-		join_answer_error(rq, ERROR_INCONSISTENT_GROUP_PROTOCOL, in->member_id, now);
-		return;
-	}
-	struct pending *p = pending_find(group, in->member_id);
-	if (p != NULL) {
-		join_pending(group, p, rq, in, now);
-		return;
-	}
-	struct member *m;
-	int16_t error = group_validate(group, in->member_id, in->group_instance_id, &m);
-	if (error != 0)
-		join_answer_error(rq, error, in->member_id, now);
-	else
-		join_known(m, rq, in, now);
+	return bytes_is_empty(c->group_id) || c->group_id.len > RECORD_STRING_MAX ? ERROR_INVALID_GROUP_ID : 0;
 }
+
+static int16_t join_session(struct check_call *c)
+{
+	const struct group_settings *s = group_settings_find(c->shard->settings, c->group_id, NULL);
+	const struct join_group_request *in = c->in;
+	bool fits = in->session_timeout_ms >= s->group_min_session_timeout_ms && in->session_timeout_ms <= s->group_max_session_timeout_ms;
+	return fits ? 0 : ERROR_INVALID_SESSION_TIMEOUT;
+}
+
+static int16_t join_storable(struct check_call *c)
+{
+	return join_offers_fit(c->in) ? 0 : ERROR_INVALID_REQUEST;
+}
+
+static int16_t join_known_or_made(struct check_call *c)
+{
+	c->group = group_find(c->shard, c->group_id);
+	if (c->group != NULL)
+		return 0;
+	if (!bytes_is_empty(c->member_id))
+		return ERROR_UNKNOWN_MEMBER_ID;
+	if (c->shard->stopped)
+		return ERROR_COORDINATOR_NOT_AVAILABLE;
+	c->group = group_new(c->shard, c->group_id);
+	if (c->group == NULL)
+		return ERROR_COORDINATOR_NOT_AVAILABLE;
+	c->group->state_ms = c->now.wall_ms;
+	group_write_empty(c->group, c->now);
+	return 0;
+}
+
+static int16_t join_room(struct check_call *c)
+{
+	if (!bytes_is_empty(c->member_id))
+		c->member = member_find(c->group, c->member_id);
+	else if (!bytes_is_null(c->instance_id))
+		c->member = member_find_instance(c->group, c->instance_id);
+	return join_has_room(c->group, c->member) ? 0 : ERROR_GROUP_MAX_SIZE_REACHED;
+}
+
+static int16_t join_protocols(struct check_call *c)
+{
+	const struct join_group_request *in = c->in;
+	return protocols_accept(c->group, in->protocol_type, in->protocols, in->protocols_len) ? 0 : ERROR_INCONSISTENT_GROUP_PROTOCOL;
+}
+
+/* Of those who come with an id. */
+static int16_t join_identity(struct check_call *c)
+{
+	bool stranger = bytes_is_empty(c->member_id) || pending_find(c->group, c->member_id) != NULL;
+	return stranger ? CHECKS_ENOUGH : check_member(c);
+}
+
+static const struct check join_order[] = {
+	{"group id is given", "1.1", join_group_id},
+	{"session timeout is allowed", "1.4.1 row 3", join_session},
+	{"shard is loaded", "1.1", check_loaded},
+	{"names and protocols can be stored", "ours: no record could hold them", join_storable},
+	{"group is known, or is made", "1.4.1 rows 7 and 8", join_known_or_made},
+	{"shard is served here", "1.4.3 row 1", check_served},
+	{"group has room", "1.4.2, KIP-389, KAFKA-9844", join_room},
+	{"protocols fit the group's", "1.4.3 row 2", join_protocols},
+	{"member is known and not fenced", "1.4.4 rows 4 to 6, KIP-345", join_identity},
+};
+const struct checks join_checks = {"JoinGroup", join_order, ARRAY_LEN(join_order)};
 
 /* ---- entry ---- */
 
-static struct group *join_group(struct shard *shard, struct request *rq, const struct join_group_request *in, struct now now)
-{
-	const struct group_settings *s = group_settings_find(shard->settings, in->group_id, NULL);
-	int16_t error = 0;
-	struct group *group = NULL;
-	if (bytes_is_empty(in->group_id) || in->group_id.len > RECORD_STRING_MAX)
-		error = ERROR_INVALID_GROUP_ID;
-	else if (in->session_timeout_ms < s->group_min_session_timeout_ms || in->session_timeout_ms > s->group_max_session_timeout_ms)
-		error = ERROR_INVALID_SESSION_TIMEOUT;
-	else if (shard->loading)
-		error = ERROR_COORDINATOR_LOAD_IN_PROGRESS;
-	else if (!join_offers_fit(in))
-		error = ERROR_INVALID_REQUEST;
-	else {
-		group = group_find(shard, in->group_id);
-		if (group == NULL && !bytes_is_empty(in->member_id))
-			error = ERROR_UNKNOWN_MEMBER_ID;
-		else if (group == NULL && shard->stopped)
-			error = ERROR_COORDINATOR_NOT_AVAILABLE;
-		else if (group == NULL) {
-			group = group_new(shard, in->group_id);
-			if (group != NULL) {
-				group->state_ms = now.wall_ms;
-				group_write_empty(group, now);
-			}
-		}
-		if (error == 0 && group == NULL)
-			error = ERROR_COORDINATOR_NOT_AVAILABLE;
-	}
-	if (error != 0)
-		join_answer_error(rq, error, in->member_id, now);
-	return error == 0 ? group : NULL;
-}
-
 void shard_join_group(struct shard *shard, struct request *rq, const struct join_group_request *in, struct now now)
 {
-	struct group *group = join_group(shard, rq, in, now);
+	struct check_call call = {shard, rq, in, in->group_id, in->member_id, in->group_instance_id, -1, now};
+	int16_t error = checks_run(&join_checks, join_checks.len, &call);
+	bool named = !bytes_is_empty(in->member_id);
 	if (!shard->loading)
 		shard->stats->group_joins++;
-	if (group == NULL)
-		return;
-	if (group->state == GROUP_DEAD) {
-		join_answer_error(rq, ERROR_COORDINATOR_NOT_AVAILABLE, in->member_id, now);
-		return;
+	if (error == ERROR_GROUP_MAX_SIZE_REACHED) {
+		join_no_room(call.group, named ? call.member : NULL, rq, in, now);
+	} else if (error != 0) {
+		join_answer_error(rq, error, in->member_id, now);
+	} else if (!named) {
+		join_new(call.group, rq, in, now);
+	} else {
+		struct pending *p = pending_find(call.group, in->member_id);
+		if (p != NULL)
+			join_pending(call.group, p, rq, in, now);
+		else
+			join_known(call.member, rq, in, now);
 	}
-	bool named = !bytes_is_empty(in->member_id);
-	struct member *m = named ? member_find(group, in->member_id)
-			 : bytes_is_null(in->group_instance_id) ? NULL : member_find_instance(group, in->group_instance_id);
-	if (!join_has_room(group, m))
-		join_no_room(group, named ? m : NULL, rq, in, now);
-	else if (named)
-		join_existing(group, rq, in, now);
-	else
-		join_new(group, rq, in, now);
 }

@@ -1,7 +1,7 @@
 /*
  * leave.c - LeaveGroup: one member (versions 0 to 2) or several (group-protocol 1.8), by member id or by instance id.
  */
-#include "coordinator/group/group.h"
+#include "coordinator/group/checks.h"
 
 struct leave {
 	struct group *group;
@@ -9,26 +9,63 @@ struct leave {
 	bool pending;	  /* a handed-out id was dropped */
 };
 
-static int16_t leave_one(struct leave *leave, const struct leave_group_request_member *who, struct now now)
+/* ---- checks of the request, and of each member that it names ---- */
+
+static int16_t leave_served(struct check_call *c)
 {
-	struct group *group = leave->group;
-	struct member *m = NULL;
-	if (bytes_is_empty(who->member_id)) {
-		if (!bytes_is_null(who->group_instance_id))
-			m = member_find_instance(group, who->group_instance_id);
-		if (m == NULL)
-			return ERROR_UNKNOWN_MEMBER_ID;
-	} else {
-		struct pending *p = pending_find(group, who->member_id);
-		if (p != NULL) {
-			removal_note_id(group, p->id, REMOVAL_ID_LEFT, now);
-			pending_remove(p);
-			leave->pending = true;
-			return 0;
-		}
-		int16_t error = group_validate(group, who->member_id, who->group_instance_id, &m);
-		if (error != 0)
-			return error;
+	c->group = group_find(c->shard, c->group_id); /* an unknown group is the members' error */
+	return c->group != NULL ? check_served(c) : 0;
+}
+
+static const struct check leave_order[] = {
+	{"group id is given", "1.1", check_group_id},
+	{"shard is loaded", "1.1", check_loaded},
+	{"shard is served here", "1.8 row 3", leave_served},
+};
+const struct checks leave_checks = {"LeaveGroup", leave_order, ARRAY_LEN(leave_order)};
+
+static int16_t leave_known(struct check_call *c)
+{
+	return c->group == NULL ? ERROR_UNKNOWN_MEMBER_ID : 0;
+}
+
+/* An administrator names static members by their instance id alone. */
+static int16_t leave_instance(struct check_call *c)
+{
+	if (!bytes_is_empty(c->member_id))
+		return 0;
+	c->member = bytes_is_null(c->instance_id) ? NULL : member_find_instance(c->group, c->instance_id);
+	return c->member == NULL ? ERROR_UNKNOWN_MEMBER_ID : CHECKS_ENOUGH;
+}
+
+static int16_t leave_handed_out(struct check_call *c)
+{
+	return pending_find(c->group, c->member_id) != NULL ? CHECKS_ENOUGH : 0;
+}
+
+static const struct check leave_member_order[] = {
+	{"group is known", "1.8 row 2", leave_known},
+	{"instance id alone is a member's", "1.8 rows a and b, KIP-345", leave_instance},
+	{"id was handed out", "1.8 row c, KIP-394", leave_handed_out},
+	{"member is known and not fenced", "1.8 row d, KIP-345", check_member},
+};
+const struct checks leave_member_checks = {"LeaveGroup, one member", leave_member_order, ARRAY_LEN(leave_member_order)};
+
+static int16_t leave_one(struct leave *leave, const struct check_call *request, const struct leave_group_request_member *who, struct now now)
+{
+	struct check_call call = *request;
+	struct group *group = call.group;
+	call.member_id = who->member_id;
+	call.instance_id = who->group_instance_id;
+	int16_t error = checks_run(&leave_member_checks, leave_member_checks.len, &call);
+	if (error != 0)
+		return error;
+	struct member *m = call.member;
+	if (m == NULL) { /* an id that was handed out */
+		removal_note_id(group, who->member_id, REMOVAL_ID_LEFT, now);
+		pending_remove(pending_find(group, who->member_id));
+		leave->pending = true;
+		return 0;
 	}
 	group->shard->stats->group_leaves++;
 	removal_note(m, REMOVAL_LEFT, who->reason, now);
@@ -39,20 +76,16 @@ static int16_t leave_one(struct leave *leave, const struct leave_group_request_m
 }
 
 /* Top-level error, or 0 with the members' results in `out`, which has room for all. */
-static int16_t leave_all(struct shard *shard, struct leave *leave, struct bytes group_id, const struct leave_group_request_member *list,
-			 struct leave_group_response_member *out, int32_t n, struct now now)
+static int16_t leave_all(struct shard *shard, struct request *rq, struct leave *leave, struct bytes group_id,
+			 const struct leave_group_request_member *list, struct leave_group_response_member *out, int32_t n, struct now now)
 {
-	if (bytes_is_empty(group_id))
-		return ERROR_INVALID_GROUP_ID;
-	if (shard->loading)
-		return ERROR_COORDINATOR_LOAD_IN_PROGRESS;
-	leave->group = group_find(shard, group_id);
-	if (leave->group != NULL && leave->group->state == GROUP_DEAD)
-		return ERROR_COORDINATOR_NOT_AVAILABLE;
-	for (int32_t i = 0; i < n; i++) {
-		int16_t error = leave->group == NULL ? ERROR_UNKNOWN_MEMBER_ID : leave_one(leave, &list[i], now);
-		out[i] = (struct leave_group_response_member){list[i].member_id, list[i].group_instance_id, error};
-	}
+	struct check_call call = {.shard = shard, .rq = rq, .group_id = group_id, .now = now};
+	int16_t error = checks_run(&leave_checks, leave_checks.len, &call);
+	if (error != 0)
+		return error;
+	leave->group = call.group;
+	for (int32_t i = 0; i < n; i++)
+		out[i] = (struct leave_group_response_member){list[i].member_id, list[i].group_instance_id, leave_one(leave, &call, &list[i], now)};
 	return 0;
 }
 
@@ -67,7 +100,7 @@ void shard_leave_group(struct shard *shard, struct request *rq, const struct lea
 	struct leave_group_response r;
 
 	leave_group_response_init(&r);
-	r.error_code = out == NULL ? (int16_t)ERROR_COORDINATOR_NOT_AVAILABLE : leave_all(shard, &leave, in->group_id, list, out, n, now);
+	r.error_code = out == NULL ? (int16_t)ERROR_COORDINATOR_NOT_AVAILABLE : leave_all(shard, rq, &leave, in->group_id, list, out, n, now);
 	if (r.error_code == 0 && one)
 		r.error_code = out[0].error_code;
 	else if (r.error_code == 0) {

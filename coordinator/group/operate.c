@@ -160,5 +160,9 @@ void shard_admin(struct shard *shard, struct admin *a, struct now now)
 		[ADMIN_RESET_OFFSETS] = admin_reset_offsets,
 	};
 	CHECK(a->op < ADMIN_OP_COUNT);
+	if (shard->loading) {
+		admin_finish(a, ERROR_COORDINATOR_LOAD_IN_PROGRESS, now, "the group's shard is still being loaded");
+		return;
+	}
 	ops[a->op](shard, a, now);
 }

@@ -5,7 +5,7 @@
  * requests are served, until the record is durable. Then replay stores the assignments and makes the group Stable, and all parked syncs are
  * answered. If the group moved on meanwhile, they have been answered already and the record changes nothing.
  */
-#include "coordinator/group/group.h"
+#include "coordinator/group/checks.h"
 
 void sync_answer_error(struct request *rq, int16_t error, struct now now)
 {
@@ -97,42 +97,64 @@ static bool sync_differs(struct bytes asked, struct bytes have)
 	return !bytes_is_null(asked) && !bytes_is_null(have) && !bytes_equal(asked, have);
 }
 
-static int16_t sync_check(struct shard *shard, const struct request *rq, const struct sync_group_request *in, struct member **out)
+/* ---- checks ---- */
+
+static int16_t sync_named(struct check_call *c)
 {
-	if (rq->version >= 5 && (bytes_is_null(in->protocol_type) || bytes_is_null(in->protocol_name)))
-		return ERROR_INCONSISTENT_GROUP_PROTOCOL;
-	if (bytes_is_empty(in->group_id))
-		return ERROR_INVALID_GROUP_ID;
-	if (shard->loading) /* the Java client takes 14 for fatal here */
-		return ERROR_REBALANCE_IN_PROGRESS;
-	struct group *group = group_find(shard, in->group_id);
-	if (group == NULL || group->state == GROUP_EMPTY)
-		return ERROR_UNKNOWN_MEMBER_ID;
-	if (group->state == GROUP_DEAD)
-		return ERROR_COORDINATOR_NOT_AVAILABLE;
-	int16_t error = group_validate(group, in->member_id, in->group_instance_id, out);
-	if (error != 0)
-		return error;
-	if (in->generation_id != group->generation)
-		return ERROR_ILLEGAL_GENERATION;
-	if (sync_differs(in->protocol_type, group->protocol_type) || sync_differs(in->protocol_name, group->protocol))
-		return ERROR_INCONSISTENT_GROUP_PROTOCOL;
-	if (group->state == GROUP_PREPARING || (group->state == GROUP_COMPLETING && rq->eof))
-		return ERROR_REBALANCE_IN_PROGRESS;
-	return 0;
+	const struct sync_group_request *in = c->in;
+	bool missing = bytes_is_null(in->protocol_type) || bytes_is_null(in->protocol_name);
+	return c->rq->version >= 5 && missing ? ERROR_INCONSISTENT_GROUP_PROTOCOL : 0;
 }
+
+static int16_t sync_loaded(struct check_call *c)
+{
+	return c->shard->loading ? ERROR_REBALANCE_IN_PROGRESS : 0;
+}
+
+static int16_t sync_members(struct check_call *c)
+{
+	return c->group->state == GROUP_EMPTY ? ERROR_UNKNOWN_MEMBER_ID : 0;
+}
+
+static int16_t sync_protocol(struct check_call *c)
+{
+	const struct sync_group_request *in = c->in;
+	bool differs = sync_differs(in->protocol_type, c->group->protocol_type) || sync_differs(in->protocol_name, c->group->protocol);
+	return differs ? ERROR_INCONSISTENT_GROUP_PROTOCOL : 0;
+}
+
+static int16_t sync_joined(struct check_call *c)
+{
+	bool over = c->group->state == GROUP_PREPARING || (c->group->state == GROUP_COMPLETING && c->rq->eof);
+	return over ? ERROR_REBALANCE_IN_PROGRESS : 0;
+}
+
+static const struct check sync_order[] = {
+	{"protocol is named from version 5 on", "KIP-559; before all others in Kafka's request handler", sync_named},
+	{"group id is given", "1.1", check_group_id},
+	{"shard is loaded", "1.1: 27, because the Java client takes 14 for fatal here", sync_loaded},
+	{"group is known", "1.6 row 2", check_group_known},
+	{"group has members", "1.6 row 3", sync_members},
+	{"shard is served here", "1.6 row 5", check_served},
+	{"member is known and not fenced", "1.6 row 6, KIP-345", check_member},
+	{"generation is the group's", "1.6 row 7", check_generation},
+	{"protocol is the group's", "1.6 row 8, KIP-559", sync_protocol},
+	{"join phase is over", "1.6 row 9", sync_joined},
+};
+const struct checks sync_checks = {"SyncGroup", sync_order, ARRAY_LEN(sync_order)};
 
 void shard_sync_group(struct shard *shard, struct request *rq, const struct sync_group_request *in, struct now now)
 {
-	struct member *m;
-	int16_t error = sync_check(shard, rq, in, &m);
+	struct check_call call = {shard, rq, in, in->group_id, in->member_id, in->group_instance_id, in->generation_id, now};
+	int16_t error = checks_run(&sync_checks, sync_checks.len, &call);
 	if (!shard->loading)
 		shard->stats->group_syncs++;
 	if (error != 0) {
 		sync_answer_error(rq, error, now);
 		return;
 	}
-	struct group *group = m->group;
+	struct member *m = call.member;
+	struct group *group = call.group;
 	slice_hurry(m, now);
 	member_set_synced(m);
 	if (group->state == GROUP_STABLE) {
