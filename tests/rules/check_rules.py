@@ -6,8 +6,10 @@
    inside coordinator/: wire <- log, group <- shard <- api <- session and node <- main.
 3. No mutable statics: the libraries have no symbol in .data or .bss.
 4. Calls that the heartbeat path must not make do not stand in its files: allocation, locks, clocks, system calls.
+5. Workers share nothing: what a request runs through uses no lock, and its code has no atomic read-modify-write.
 """
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -29,6 +31,17 @@ FORBIDDEN = [
 # What the steady heartbeat runs through, after the connection's first one.
 HOT_FILES = ["coordinator/group/heartbeat.c", "coordinator/api/heartbeat.c", "dataplane/tcp/in.c", "dataplane/input.c"]
 HOT_FORBIDDEN = re.compile(r"\b(malloc|calloc|realloc|free|pthread_\w+|rte_spinlock\w*|clock_gettime|gettimeofday|write|read|poll|log_append)\s*\(")
+
+
+# Libraries that requests run through, and what they must not use or contain.
+SHARED_NOTHING = ("libwire.a", "libengine.a", "libapi.a", "libtcp.a", "libdataplane.a")
+LOCK_CALLS = re.compile(r"^(pthread_(mutex|rwlock|spin|cond|barrier)_|sem_|mtx_|cnd_|rte_rwlock|rte_ticketlock)")
+LOCKED = re.compile(r"\t(lock \S+|xchg\S*)\s+(.*)$")
+# Objects, instructions, why they may.
+LOCKED_MAY = [
+    (r"exchange\.c\.o", r"lock or\S* +\$0x0,(0x0)?\(%rsp\)", "the fence before a bell is looked at; its operand is our own stack"),
+    (r"(dataplane|inject|input|output|tx)\.c\.o", r"lock subw? +\$0x1,", "rte_pktmbuf_free of an mbuf that others refer to; ours are never shared"),
+]
 
 
 def sources(top):
@@ -77,12 +90,35 @@ def check_hot(top):
                     yield f"{name}:{number}: not on the heartbeat path: {code.strip()}"
 
 
+def check_shared_nothing(library):
+    table = subprocess.run(["objdump", "-t", library], capture_output=True, text=True, check=True).stdout
+    for line in table.splitlines():
+        fields = line.split()
+        if "*UND*" in fields and LOCK_CALLS.match(fields[-1]):
+            yield f"{os.path.basename(library)}: uses {fields[-1]}"
+    code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", library], capture_output=True, text=True, check=True).stdout
+    member, function = "?", "?"
+    for line in code.splitlines():
+        if "file format" in line:
+            member = line.split(":")[0]
+        elif line.endswith(">:"):
+            function = line.split("<")[1][:-2]
+        found = LOCKED.search(line)
+        if not found or (found[1].startswith("xchg") and "(" not in found[2]):
+            continue
+        instruction = f"{found[1]} {found[2]}"
+        if not any(re.search(o, member) and re.match(i, instruction) for o, i, _ in LOCKED_MAY):
+            yield f"{os.path.basename(library)}: {os.path.basename(member)}: {function}: {instruction.strip()}: an atomic read-modify-write"
+
+
 def main():
     top, libraries = sys.argv[1], sys.argv[2:]
     faults = [*check_top(top), *check_includes(top), *check_hot(top)]
     seen = sum(1 for _ in sources(top))
     for library in libraries:
         faults += check_statics(library)
+        if os.path.basename(library) in SHARED_NOTHING and platform.machine() == "x86_64":
+            faults += check_shared_nothing(library)
     print("\n".join(faults) or f"{seen} files and {len(libraries)} libraries keep the rules")
     return 1 if faults or seen == 0 else 0
 
