@@ -30,6 +30,7 @@ struct node {
 	int32_t *places; /* by number of the shard: in `shards`; -1: another worker's */
 	uint64_t next_due; /* not later than any of `due` */
 	unsigned int loading; /* shards that the loader has */
+	uint64_t held_us;     /* nobody is declared dead before (shard_stalled) */
 	bool (*ready)(void *arg, unsigned int shard);
 	void *ready_arg;
 	struct sessions sessions;
@@ -131,6 +132,7 @@ static void node_take_ready(struct node *node)
 		if (!shard_is_loading(node->shards[i]) || !node->ready(node->ready_arg, shard_number(node->shards[i])))
 			continue;
 		shard_load_end(node->shards[i]);
+		shard_hold(node->shards[i], node->held_us);
 		node->loading--;
 		node->due[i] = 0;
 		node->next_due = 0;
@@ -277,7 +279,7 @@ static uint64_t node_tick(void *service, struct now now)
 {
 	struct node *node = service;
 	uint64_t wish = now.us + LOADING_LOOK_US;
-	if (unlikely(node->loading > 0))
+	if (unlikely(node->loading > 0 && !node->sessions.stopping))
 		node_take_ready(node);
 	if (node->loading < node->shards_len || node->loading == 0) {
 		wish = earlier(log_poll(node->log, now), node->loading > 0 ? wish : TIME_NEVER);
@@ -326,6 +328,7 @@ static void node_stalled(void *service, uint64_t lost_us, struct now now)
 	char line[128];
 	for (unsigned int i = 0; i < node->shards_len; i++)
 		until = shard_stalled(node->shards[i], lost_us, now);
+	node->held_us = until > node->held_us ? until : node->held_us;
 	if (node->cfg.journal == NULL)
 		return;
 	snprintf(line, sizeof(line), "event=worker-stood-still lost_ms=%llu held_ms=%llu", (unsigned long long)(lost_us / US_PER_MS),

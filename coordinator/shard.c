@@ -141,10 +141,15 @@ bool shard_writes(const struct shard *shard)
 uint64_t shard_stalled(struct shard *shard, uint64_t lost_us, struct now now)
 {
 	uint64_t again = lost_us < RETRANSMIT_PAUSE_MAX_US ? lost_us : RETRANSMIT_PAUSE_MAX_US;
-	if (shard->loading) /* its members' sessions begin when it is handed over */
-		return now.us;
-	purgatory_hold(&shard->purgatory, now.us + again + RETRANSMIT_FIRST_US);
-	return shard->purgatory.held_us;
+	uint64_t until = now.us + again + RETRANSMIT_FIRST_US;
+	if (!shard->loading) /* else when it is handed over */
+		shard_hold(shard, until);
+	return until;
+}
+
+void shard_hold(struct shard *shard, uint64_t until)
+{
+	purgatory_hold(&shard->purgatory, until);
 }
 
 uint64_t shard_write_deadline(const struct shard *shard, struct now now)

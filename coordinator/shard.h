@@ -64,6 +64,8 @@ bool shard_writes(const struct shard *shard);
  * no pause is longer than two minutes. Returns until when, microseconds.
  */
 uint64_t shard_stalled(struct shard *shard, uint64_t lost_us, struct now now);
+/* Nobody is declared dead before `until`: of a shard that is handed over after the worker stood still. */
+void shard_hold(struct shard *shard, uint64_t until);
 
 /* Requests of the group protocol. group-level validation (empty ids, session timeout range) happens inside. */
 void shard_join_group(struct shard *shard, struct request *rq, const struct join_group_request *in, struct now now);

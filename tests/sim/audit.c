@@ -77,7 +77,8 @@ void audit_step(struct world *w)
 	w->in_members = 0;
 	for (unsigned int i = 0; i < SHARDS; i++) {
 		struct shard *s = world_shard_number(w, i);
-		table_each(&s->groups, audit_group, w);
+		if (!shard_is_loading(s))
+			table_each(&s->groups, audit_group, w);
 	}
 	for (int g = 0; g < GROUPS; g++)
 		audit_ours(w, g);

@@ -270,10 +270,39 @@ static struct expect delete_code(struct world *w, const struct asked *a, const s
 	return e;
 }
 
+/* Its shard is loading: nothing is known of the group. */
+static struct expect loading_code(const struct world *w, const struct asked *a, const void *in)
+{
+	const struct group_settings *s = &w->plan.settings;
+	const struct join_group_request *join = in;
+	const struct sync_group_request *sync = in;
+	switch (a->api) {
+	case api_key_heartbeat:
+		return code(0);
+	case api_key_sync_group:
+		return code(a->version >= 5 && (bytes_is_null(sync->protocol_type) || bytes_is_null(sync->protocol_name)) ? 23 : 27);
+	case api_key_join_group:
+		return code(join->session_timeout_ms < s->group_min_session_timeout_ms || join->session_timeout_ms > s->group_max_session_timeout_ms ? 26 : 14);
+	case api_key_leave_group:
+	case api_key_offset_commit:
+		return code(14);
+	case api_key_delete_groups:
+	case api_key_offset_delete: {
+		struct expect e = anything; /* what other shards have on its way comes first */
+		e.code = 14;
+		return e;
+	}
+	default:
+		return anything;
+	}
+}
+
 struct expect expect_request(struct world *w, const struct conn *c, const struct asked *a, const void *in)
 {
 	if (a->group < 0)
 		return anything;
+	if (a->loading)
+		return loading_code(w, a, in);
 	const struct group *g = group_find(world_shard(w, a->group), w->group_id[a->group]);
 	switch (a->api) {
 	case api_key_heartbeat:

@@ -114,6 +114,7 @@ static void conn_server_closed(struct conn *c, bool tell)
 {
 	CHECK(!c->server_closed);
 	c->server_closed = true;
+	trace(c->w, "conn %u closed", c->number);
 	c->server_at = c->dead_at = TIME_NEVER;
 	line_clear(&c->rx);
 	if (c->session != NULL) {
@@ -205,6 +206,7 @@ static void conn_arrived(struct conn *c)
 	case WIRE_FIN:
 		c->eof = true;
 		c->w->step.closes = true;
+		trace(c->w, "conn %u half-closed", c->number);
 		if (!c->want_abort && !c->want_close) {
 			node_service_ops.eof(c->session, served(c->w));
 			c->w->tick_at = c->w->now.us;

@@ -38,7 +38,8 @@ static bool removal_allowed(struct world *w, const struct shadows *s, const stru
 		return true;
 	if (!m->parked_join && !m->parked_sync && now >= m->life_until)
 		return true;
-	if (s->state == GROUP_PREPARING && !m->parked_join && !m->is_static && (s->initial || now >= s->preparing_until))
+	bool over = now >= s->preparing_until || (s->generation != s->generation_before && now >= s->preparing_before);
+	if (s->state == GROUP_PREPARING && !m->parked_join && !m->is_static && (s->initial || over))
 		return true;
 	return (s->state == GROUP_COMPLETING || s->state == GROUP_STABLE) && m->unsynced &&
 	       now >= s->completing_since + (uint64_t)s->timeout_at_completing * US_PER_MS;
@@ -104,9 +105,11 @@ static void audit_removals(struct world *w, struct shadows *s, const struct grou
 			kept++;
 			continue;
 		}
-		REQUIRE(w, "removed-without-reason", removal_allowed(w, s, m) || instance_lives(g, m), "group %s: %s%s%s%s%s, life until %llu", group_state_name(s->state),
-			m->id, m->is_new ? " new" : "", m->parked_join ? " joining" : "", m->parked_sync ? " syncing" : "",
-			m->unsynced ? " unsynced" : "", (unsigned long long)m->life_until);
+		REQUIRE(w, "removed-without-reason", removal_allowed(w, s, m) || instance_lives(g, m),
+			"group %s: %s%s%s%s%s at %llu, life until %llu, phase until %llu, held until %llu", group_state_name(s->state), m->id,
+			m->is_new ? " new" : "", m->parked_join ? " joining" : "", m->parked_sync ? " syncing" : "", m->unsynced ? " unsynced" : "",
+			(unsigned long long)served(w).us, (unsigned long long)m->life_until, (unsigned long long)s->preparing_until,
+			(unsigned long long)w->held_until);
 		memcpy(w->stale[w->stale_next++ % ARRAY_LEN(w->stale)], m->id, TEXT);
 	}
 	s->len = kept;
@@ -131,6 +134,7 @@ static void audit_phases(struct world *w, struct shadows *s, const struct group 
 	}
 	if (g->state == GROUP_PREPARING && (s->state != GROUP_PREPARING || formed)) {
 		s->preparing_since = now;
+		trace(w, "%.*s prepares, generation %d, timeout %lld ms", g->id.len, g->id.p, g->generation, (long long)timeout);
 		s->initial = g->previous_state == GROUP_EMPTY;
 		s->preparing_until = now + (uint64_t)timeout * US_PER_MS;
 		/* whoever began this may have left in the same step: the timer is older than the count of timeouts */
@@ -152,6 +156,8 @@ static void audit_phases(struct world *w, struct shadows *s, const struct group 
 void audit_ours(struct world *w, int number)
 {
 	struct shadows *s = &w->shadows[number];
+	if (shard_is_loading(world_shard(w, number)))
+		return;
 	struct group *g = group_find(world_shard(w, number), w->group_id[number]);
 	bool other = g != s->group || (g != NULL && g->generation < s->generation); /* a new one may lie where the old one lay */
 	if (other && s->group != NULL) {
@@ -179,6 +185,7 @@ void audit_ours(struct world *w, int number)
 	s->state = g->state;
 	s->generation_before = s->generation;
 	s->timeout_before = least_timeout(g);
+	s->preparing_before = s->preparing_until;
 	s->pending_before = g->pending_len;
 }
 
@@ -193,24 +200,30 @@ void audit_life(struct world *w, int group, const char *member)
 		k->life_until = served(w).us + (uint64_t)m->session_timeout_ms * US_PER_MS;
 }
 
+/* Its shard is handed over: all members have their whole session before them. */
+void audit_recovered(struct world *w, int group)
+{
+	struct group *live = group_find(world_shard(w, group), w->group_id[group]);
+	struct shadows *s = &w->shadows[group];
+	if (live == NULL)
+		return;
+	s->group = live;
+	s->state = live->state;
+	s->generation = live->generation;
+	s->completing_since = s->preparing_since = served(w).us;
+	for (uint32_t i = 0; i < live->members_len; i++) {
+		shadow_take(w, s, live->members[i], true);
+		REQUIRE(w, "member-without-timer", purgatory_waiting(&live->members[i]->session), "after recovery");
+	}
+	s->generation_before = s->generation;
+	s->timeout_before = least_timeout(live);
+}
+
 void audit_restart(struct world *w)
 {
 	memset(w->shadows, 0, sizeof(w->shadows));
 	memcpy(w->group_removals, w->group_tombstones, sizeof(w->group_removals));
-	for (int g = 0; g < GROUPS; g++) {
-		struct group *live = group_find(world_shard(w, g), w->group_id[g]);
-		if (live == NULL)
-			continue;
-		struct shadows *s = &w->shadows[g];
-		s->group = live;
-		s->state = live->state;
-		s->generation = live->generation;
-		s->completing_since = s->preparing_since = served(w).us;
-		for (uint32_t i = 0; i < live->members_len; i++) {
-			shadow_take(w, s, live->members[i], true);
-			REQUIRE(w, "member-without-timer", purgatory_waiting(&live->members[i]->session), "after recovery");
-		}
-		s->generation_before = s->generation;
-		s->timeout_before = least_timeout(live);
-	}
+	for (int g = 0; g < GROUPS; g++)
+		if (!shard_is_loading(world_shard(w, g)))
+			audit_recovered(w, g);
 }

@@ -179,6 +179,7 @@ struct asked {
 	uint64_t before, position; /* end of the log when it was delivered, and when that call returned */
 	int64_t offsets[PARTS];	/* OffsetCommit: what is committed; -1: not */
 	uint32_t gone;		/* bit per topic: did not exist when the request came */
+	bool loading;		/* its group's shard was, then */
 	uint64_t least[PARTS];	/* OffsetFetch: log positions that must be visible */
 };
 
@@ -359,6 +360,7 @@ struct shadows {
 	uint32_t pending_before;
 	int64_t timeout_before; /* smallest rebalance timeout of its members after the last step */
 	uint64_t preparing_since, preparing_until, completing_since;
+	uint64_t preparing_before; /* preparing_until after the last step: one step can end a phase and begin the next */
 	int64_t timeout_at_completing;
 	bool initial;
 	unsigned int len;
@@ -390,6 +392,8 @@ struct world {
 	uint32_t topics_gone;	  /* bit per topic */
 	uint64_t topic_gone_at[TOPICS]; /* worker time; 0: not, or its offsets may stay */
 	struct node *node;
+	struct stats *loading; /* counters of shards that are loading */
+	uint64_t ready_at[SHARDS];
 	struct disk disk;
 	struct conn *conns[CONNS];
 	unsigned int conns_len, conns_made;
@@ -456,6 +460,7 @@ void world_set_clock(struct world *w, uint64_t us);
 void world_act(struct world *w, const struct action *a);
 void world_later(struct world *w, enum later_kind kind);
 void world_resume(struct world *w);
+bool world_loading(struct world *w);
 struct shard *world_shard(struct world *w, int group);
 struct shard *world_shard_number(struct world *w, unsigned int number);
 int world_group(const struct world *w, struct bytes id);
@@ -480,6 +485,7 @@ void audit_step(struct world *w);
 void audit_ours(struct world *w, int number);
 void audit_deep(struct world *w);
 void audit_restart(struct world *w);
+void audit_recovered(struct world *w, int group);
 void audit_topics(struct world *w);
 void audit_end(struct world *w);
 void audit_fini(struct world *w);

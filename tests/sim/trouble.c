@@ -21,6 +21,38 @@ static void world_recover(struct world *w, struct rng *r)
 	audit_deep(w);
 }
 
+/* The loader is through with a shard: it starts the members' sessions, then the worker takes it. */
+static bool ready(void *arg, unsigned int shard)
+{
+	struct world *w = arg;
+	if (w->now.us < w->ready_at[shard])
+		return false;
+	shard_loaded(world_shard_number(w, shard), served(w));
+	for (int g = 0; g < GROUPS; g++)
+		if (image_shard_of(w->image, w->group_id[g]) == shard)
+			audit_recovered(w, g);
+	return true;
+}
+
+bool world_loading(struct world *w)
+{
+	bool loading = false;
+	for (unsigned int i = 0; i < SHARDS; i++)
+		loading |= shard_is_loading(world_shard_number(w, i));
+	return loading;
+}
+
+/* The node serves from the start; its shards follow one by one. */
+static void begin_loading(struct world *w, struct rng *r)
+{
+	free(w->loading);
+	w->loading = aligned_alloc(MUSTER_CACHE_LINE, SHARDS * sizeof(*w->loading));
+	memset(w->loading, 0, SHARDS * sizeof(*w->loading));
+	node_load(w->node, w->loading, ready, w);
+	for (unsigned int i = 0; i < SHARDS; i++)
+		w->ready_at[i] = w->now.us + rng_below(r, 4000000);
+}
+
 static void world_restart(struct world *w, struct rng r)
 {
 	if (w->stalled) { /* killed while it stood still: worker time begins anew */
@@ -41,8 +73,11 @@ static void world_restart(struct world *w, struct rng r)
 	memset(w->topic_gone_at, 0, sizeof(w->topic_gone_at));
 	world_set_clock(w, w->now.us + rng_below(&r, 3000000));
 	w->node = world_node(w);
+	bool loads = rng_one_in(&r, 2);
+	if (loads)
+		begin_loading(w, &r);
 	world_recover(w, &r);
-	for (unsigned int i = 0; i < SHARDS; i++)
+	for (unsigned int i = 0; i < SHARDS && !loads; i++)
 		shard_loaded(world_shard_number(w, i), served(w));
 	watch_restart(w);
 	audit_restart(w);
@@ -128,7 +163,7 @@ void world_resume(struct world *w)
 
 static void topic_flip(struct world *w, unsigned int t)
 {
-	if (w->stalled)
+	if (w->stalled || world_loading(w))
 		return;
 	w->topics_gone ^= 1u << t;
 	struct image *next = world_image(w->topics_gone);

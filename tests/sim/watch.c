@@ -102,9 +102,10 @@ void watch_delivered(struct conn *c, const uint8_t *p, size_t len)
 	a->before = w->disk.len;
 	c->in_call = a;
 	a->group = h.served ? world_group(w, facts_of(c, a, in)) : -1;
+	a->loading = a->group >= 0 && shard_is_loading(world_shard(w, a->group));
 	a->bound = bound_of(w, a);
 	a->expect = expect_request(w, c, a, in);
-	if ((a->api == api_key_heartbeat && (a->expect.code == 0 || a->expect.code == 27)) || (a->api == api_key_offset_commit && a->expect.code == 0 && reaches_group(a)))
+	if (!a->loading && ((a->api == api_key_heartbeat && (a->expect.code == 0 || a->expect.code == 27)) || (a->api == api_key_offset_commit && a->expect.code == 0 && reaches_group(a))))
 		audit_life(w, a->group, a->member);
 	w->step.group = a->group;
 	w->step.api = a->api;

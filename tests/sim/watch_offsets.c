@@ -51,10 +51,10 @@ void offsets_check_commit(struct conn *c, struct asked *a, const struct offset_c
 	}
 }
 
-/* What stood in front of the fetch is lost, or takes too long. */
+/* What stood in front of the fetch is lost, or takes too long; or the shard is loading. */
 static bool log_late(struct world *w, const struct asked *a, int16_t error)
 {
-	return error == 16 && log_explains(w, a, error);
+	return (error == 16 && log_explains(w, a, error)) || (error == 14 && a->loading);
 }
 
 static void check_fetched(struct world *w, const struct asked *a, struct bytes topic, int32_t index, int64_t offset, int32_t epoch, struct bytes metadata,

@@ -343,6 +343,7 @@ void world_run(struct world *w, uint64_t seed, const bool *keep, bool tracing)
 	disk_fini(&w->disk);
 	image_free(w->image);
 	image_free(w->all_topics);
+	free(w->loading);
 	free(w->offset_position);
 	free(w->offset_epoch);
 }

@@ -423,3 +423,29 @@ Test(node, serves_while_it_loads)
 	rig_free(rig);
 	free(f.own);
 }
+
+static bool fill_all_ready(void *arg, unsigned int shard)
+{
+	return *(const bool *)arg;
+}
+
+/* The worker stands still while a shard is loading: whoever is in it has the time to be heard as well. */
+Test(node, a_standstill_counts_for_shards_that_are_handed_over_later)
+{
+	struct rig *rig = rig_new(50, 1, 16);
+	struct conn *c = rig_open(rig);
+	struct stats *own = aligned_alloc(MUSTER_CACHE_LINE, 50 * sizeof(*own));
+	bool ready = false;
+	memset(own, 0, 50 * sizeof(*own));
+	form_group(c);
+	node_load(rig->node, own, fill_all_ready, &ready);
+	node_service_ops.stalled(rig->node, 20 * US_PER_S, rig->now);
+	ready = true;
+	rig_advance(rig, 20000);
+	cr_expect_eq(rig->stats.group_expired, 0, "its session was 10 s, the standstill 20");
+	rig_advance(rig, 1500);
+	cr_expect_eq(rig->stats.group_expired, 1);
+	conn_free(c);
+	rig_free(rig);
+	free(own);
+}
