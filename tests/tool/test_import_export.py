@@ -270,6 +270,25 @@ class Export(Case):
         self.muster("export", "--shard", "0", self.out)
         self.assertEqual(self.exported(0, far), r.batch(far, [commit(0, 1, 2)]))
 
+    def test_groups_in_parts(self):
+        """Become one record of Kafka's own form; a newer plain record of such a group is the one that counts."""
+        members = [("m-1", None, r.subscription("demo"), r.assignment("demo", 0)), ("m-2", "i-2", r.subscription("demo"), r.assignment("demo", 1))]
+        one, two = group_of(0, 0), group_of(0, 1)
+        self.log += "x"
+        content = r.batch(0, r.group_in_parts(one, 4, 1, members) + [commit(0, 1, 5)]) + r.batch(4, r.group_in_parts(one, 5, 2, members, slot=1)) \
+            + r.batch(7, r.group_in_parts(two, 1, 1, members)) + r.batch(10, [(r.group_key(two), r.group_value(2, members[:1]))])
+        self.muster("import", *self.partitions(p0=[content]))
+        self.assertIn("2 groups whose members stand in records of their own", self.muster("export", "--shard", "0", self.out).stdout)
+        back, self.log = self.log, os.path.join(self.top, "again")
+        self.muster("import", "--partial", f"{self.out}/__consumer_offsets-0")
+        got = self.dump()
+        self.assertNotIn("MusterGroupPart", {x["type"] for x in got})
+        newest = {x["key"]["group"]: x["value"] for x in got if x["type"] == "GroupMetadata"}
+        self.assertEqual((newest[one]["generation"], [(m["id"], m["instance"], m["assigned"]) for m in newest[one]["members"]]),
+                         (5, [("m-1", None, ["demo-0"]), ("m-2", "i-2", ["demo-1"])]))
+        self.assertEqual((newest[two]["generation"], [m["id"] for m in newest[two]["members"]]), (2, ["m-1"]))
+        self.assertEqual([x["offset"] for x in got], [3, 10, 11, 12])
+
     def test_damage_is_told(self):
         name = f"{self.log}/00000001-0000-00000001.seg"
         with open(name, "r+b") as f:
