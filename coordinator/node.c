@@ -137,6 +137,8 @@ static void node_take_ready(struct node *node)
 		node->due[i] = 0;
 		node->next_due = 0;
 	}
+	if (node->loading == 0)
+		node_own_log(node, node->log);
 }
 
 /* The names of the topics of `of` that `other` lacks, from malloc; NULL: no memory. */

@@ -52,6 +52,9 @@ bool node_has_shard(const struct node *node, unsigned int shard);
  * shards are loading nothing is done, false. */
 bool node_set_image(struct node *node, const struct image *image, struct now now);
 
+/* From now on the node answers what its log asks about records (log.h, struct log_owner); no shard is loading. It stays until the log is freed. */
+void node_own_log(struct node *node, struct log *log);
+
 extern const struct service_ops node_service_ops; /* service pointer: struct node * */
 
 #endif

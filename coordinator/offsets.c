@@ -26,6 +26,7 @@ struct offset_partition {
 	int64_t offset;
 	int64_t commit_ms;
 	int64_t expire_ms;
+	int64_t record;	   /* its offset in the log */
 	uint8_t *metadata; /* malloc; NULL when empty */
 	int32_t metadata_len; /* -1: the entry is a hole */
 	int32_t partition;
@@ -259,7 +260,7 @@ static void topic_remove(struct offset_topic *t, struct offset_partition *p)
 
 /* ---- all together ---- */
 
-bool offsets_put(struct offsets *o, struct bytes group, struct bytes topic, int32_t partition, const struct record_offset *value)
+bool offsets_put(struct offsets *o, struct bytes group, struct bytes topic, int32_t partition, const struct record_offset *value, int64_t record)
 {
 	uint64_t hash = 0;
 	size_t len = value->metadata.len > 0 ? (size_t)value->metadata.len : 0;
@@ -295,6 +296,7 @@ bool offsets_put(struct offsets *o, struct bytes group, struct bytes topic, int3
 	p->leader_epoch = value->leader_epoch;
 	p->commit_ms = value->commit_ms;
 	p->expire_ms = value->expire_ms;
+	p->record = record;
 	return true;
 }
 
@@ -304,6 +306,13 @@ static struct offset_partition *offsets_find(struct offsets *o, struct bytes gro
 	struct offset_group *g = offsets_group(o, group, &hash);
 	*of = g == NULL ? NULL : offsets_topic(o, g, topic, &hash);
 	return *of == NULL ? NULL : topic_find(*of, partition);
+}
+
+int64_t offsets_record(struct offsets *o, struct bytes group, struct bytes topic, int32_t partition)
+{
+	struct offset_topic *t;
+	const struct offset_partition *p = offsets_find(o, group, topic, partition, &t);
+	return p == NULL ? -1 : p->record;
 }
 
 void offsets_remove(struct offsets *o, struct bytes group, struct bytes topic, int32_t partition)

@@ -25,8 +25,10 @@ struct offsets {
 void offsets_init(struct offsets *o, const struct hash_key *key);
 void offsets_fini(struct offsets *o);
 
-/* Stores a value; copies. False: no memory, nothing changed. */
-bool offsets_put(struct offsets *o, struct bytes group, struct bytes topic, int32_t partition, const struct record_offset *value);
+/* Stores a value, whose record stands at offset `record` of the log; copies. False: no memory, nothing changed. */
+bool offsets_put(struct offsets *o, struct bytes group, struct bytes topic, int32_t partition, const struct record_offset *value, int64_t record);
+/* That offset in the log; -1: nothing committed. */
+int64_t offsets_record(struct offsets *o, struct bytes group, struct bytes topic, int32_t partition);
 /* Forgets one offset; does nothing when there is none. */
 void offsets_remove(struct offsets *o, struct bytes group, struct bytes topic, int32_t partition);
 /* *value's metadata is valid until the next change. False: nothing committed. */

@@ -23,6 +23,7 @@ struct shard *shard_new(unsigned int number, struct log *log, const struct group
 	TAILQ_INIT(&s->queue);
 	s->slice_left = slice_units(s);
 	offsets_init(&s->offsets, &s->key);
+	newest_init(&s->newest, &s->key);
 	return s;
 }
 
@@ -57,6 +58,7 @@ void shard_free(struct shard *shard)
 	table_fini(&shard->pendings);
 	table_fini(&shard->protocols);
 	offsets_fini(&shard->offsets);
+	newest_fini(&shard->newest);
 	removals_fini(&shard->removals);
 	members_free_slabs(shard);
 	free(shard->scratch);

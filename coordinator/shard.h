@@ -133,6 +133,10 @@ bool shard_is_loading(const struct shard *shard);
 bool shard_replay(struct shard *shard, const struct log_entry *entry, struct now now);
 void shard_loaded(struct shard *shard, struct now now);
 
+/* For the log (struct log_owner): does the record still count, and how far has the shard come. */
+enum log_verdict shard_judge(struct shard *shard, const struct log_entry *entry);
+int64_t shard_applied(const struct shard *shard);
+
 /*
  * Topics went and others came: offsets of those that are gone are removed in the next rounds. Names are copied. False: no memory, the offsets stay.
  */

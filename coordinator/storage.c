@@ -50,6 +50,8 @@ static bool storage_open_store(struct storage *s, char *err, size_t err_len)
 		.shards = (unsigned int)cfg->offsets_topic_num_partitions,
 		.segment_bytes = (uint64_t)cfg->log_segment_bytes,
 		.total_bytes = (uint64_t)cfg->log_total_bytes,
+		.dirty_percent = (unsigned int)cfg->log_cleaner_min_cleanable_percent,
+		.retention_ms = cfg->log_cleaner_delete_retention_ms,
 		.keep_bytes = KEEP_BYTES,
 		.skip_damaged = cfg->log_recover == 1,
 		.uring = cfg->log_io == 1,

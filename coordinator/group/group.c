@@ -52,6 +52,7 @@ struct group *group_new(struct shard *shard, struct bytes id)
 	g->settings = group_settings_find(shard->settings, g->id, NULL);
 	g->state = g->previous_state = GROUP_EMPTY;
 	g->state_ms = -1;
+	g->record = -1;
 	g->protocol_type = BYTES_NULL;
 	g->protocol = BYTES_NULL;
 	LIST_INIT(&g->pending);

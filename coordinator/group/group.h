@@ -38,6 +38,7 @@
 #include "coordinator/group/record.h"
 #include "coordinator/group/removal.h"
 #include "coordinator/group/table.h"
+#include "coordinator/newest.h"
 #include "coordinator/offsets.h"
 #include "coordinator/purgatory.h"
 #include "coordinator/shard.h"
@@ -129,6 +130,7 @@ struct group {
 	enum group_state previous_state;
 	int32_t generation;
 	int64_t state_ms; /* when it entered the state, since 1970; -1: unknown */
+	int64_t record;	  /* log offset of its newest record that was applied; -1: none */
 	struct bytes protocol_type; /* malloc; null: none */
 	struct bytes protocol; /* malloc; null: none */
 	struct member *leader;
@@ -223,6 +225,7 @@ struct shard {
 	uint64_t too_large_us; /* when it was last said that something is too large to be stored */
 	uint64_t too_large_unsaid;
 	struct offsets offsets;
+	struct newest newest;
 	struct write_queue writes;
 	struct shard_barrier *barriers;
 	struct slab *slabs;

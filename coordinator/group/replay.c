@@ -249,8 +249,9 @@ static void replay_group_gone(struct shard *shard, struct bytes id, struct now n
 		bytes_free(&a->header);
 }
 
-static bool replay_offset(struct shard *shard, const struct record_key *key, struct bytes bytes)
+static bool replay_offset(struct shard *shard, const struct record_key *key, const struct log_entry *entry)
 {
+	struct bytes bytes = entry->value;
 	struct record_offset value;
 	if (bytes_is_null(bytes)) {
 		offsets_remove(&shard->offsets, key->group, key->topic, key->partition);
@@ -260,7 +261,7 @@ static bool replay_offset(struct shard *shard, const struct record_key *key, str
 		return false;
 	if (group_find(shard, key->group) == NULL && group_new(shard, key->group) == NULL)
 		return false;
-	return offsets_put(&shard->offsets, key->group, key->topic, key->partition, &value);
+	return offsets_put(&shard->offsets, key->group, key->topic, key->partition, &value, entry->offset);
 }
 
 bool replay_some(struct shard *shard, const struct log_entry *entry, unsigned int *units, struct now now)
@@ -268,9 +269,9 @@ bool replay_some(struct shard *shard, const struct log_entry *entry, unsigned in
 	struct record_key key;
 	struct record_group group;
 	if (shard->merge.group == NULL) {
-		bool ok = record_key_decode(&key, entry->key);
+		bool known = record_key_decode(&key, entry->key), ok = known;
 		if (ok && key.kind == RECORD_OFFSET)
-			ok = replay_offset(shard, &key, entry->value);
+			ok = replay_offset(shard, &key, entry);
 		else if (ok && key.kind == RECORD_PART)
 			ok = replay_part(shard, &key, entry->value);
 		else if (ok && key.kind == RECORD_GROUP && bytes_is_null(entry->value))
@@ -279,6 +280,7 @@ bool replay_some(struct shard *shard, const struct log_entry *entry, unsigned in
 			ok = record_group_decode(&group, entry->value) && replay_group(shard, key.group, &group, entry->value);
 		if (!ok)
 			shard->stats->log_replay_bad++;
+		newest_note(shard, known ? &key : NULL, entry, ok);
 		if (ok && key.kind == RECORD_PART && *units > 0)
 			--*units;
 	}

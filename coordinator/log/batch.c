@@ -6,7 +6,7 @@
 #include "coordinator/log/batch.h"
 #include "coordinator/log/crc32c.h"
 
-enum { AT_LENGTH = 8, AT_EPOCH = 12, AT_CRC = 17, AT_ATTRIBUTES = 21, AT_LAST_DELTA = 23, MAGIC = 2, VARINT_MAX = 10 };
+enum { AT_LENGTH = 8, AT_EPOCH = 12, AT_CRC = 17, AT_ATTRIBUTES = 21, AT_LAST_DELTA = 23, AT_COUNT = 57, MAGIC = 2, VARINT_MAX = 10 };
 
 static uint64_t zigzag(int64_t v)
 {
@@ -92,8 +92,21 @@ void batch_write(uint8_t *p, size_t size, const struct log_entry *entries, unsig
 	for (unsigned int i = 0; i < n; i++)
 		record_write(&w, &entries[i], i);
 	CHECK(!w.full && writer_len(&w) == size);
-	struct writer crc = writer_of(p + AT_CRC, 4);
-	writer_u32(&crc, crc32c(p + AT_ATTRIBUTES, size - AT_ATTRIBUTES));
+	batch_reseal(p, size, n);
+}
+
+static void put_u32(uint8_t *p, uint32_t v)
+{
+	struct writer w = writer_of(p, 4);
+	writer_u32(&w, v);
+}
+
+void batch_reseal(uint8_t *p, size_t size, uint32_t records)
+{
+	CHECK(size >= BATCH_HEAD && size <= INT32_MAX);
+	put_u32(p + AT_LENGTH, (uint32_t)(size - AT_EPOCH));
+	put_u32(p + AT_COUNT, records);
+	put_u32(p + AT_CRC, crc32c(p + AT_ATTRIBUTES, size - AT_ATTRIBUTES));
 }
 
 /* ---- reading ---- */

@@ -41,6 +41,9 @@ size_t batch_size(const struct log_entry *entries, unsigned int n);
 void batch_write(uint8_t *p, size_t size, const struct log_entry *entries, unsigned int n, int64_t base_offset, int32_t leader_epoch,
 		 int64_t timestamp_ms);
 
+/* After records were taken out: makes length, number of records and CRC right; the rest of the head stays. */
+void batch_reseal(uint8_t *p, size_t size, uint32_t records);
+
 struct batch {
 	int64_t base_offset, last_offset;
 	int32_t leader_epoch;

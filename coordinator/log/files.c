@@ -25,12 +25,20 @@ struct log_file *file_new(unsigned int shards)
 	return f;
 }
 
+static void shared_put(struct file_shared *s)
+{
+	if (s != NULL && atomic_fetch_sub(&s->refs, 1) == 1)
+		free(s);
+}
+
 void file_free(struct log_file *f)
 {
 	if (f == NULL)
 		return;
+	shared_put(f->shared);
 	free(f->bounds);
 	free(f->places);
+	free(f->hidden);
 	free(f);
 }
 
@@ -129,18 +137,66 @@ struct log_file *files_find(const struct log_files *files, unsigned int shard, i
 	return NULL;
 }
 
-static struct log_file *file_copy(const struct log_file *from, unsigned int shards)
+void files_join(struct log_files *files, unsigned int workers, uint64_t group_bytes)
+{
+	struct block_place reach = {0, 0, 0};
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < files->len; i++) {
+		struct log_file *f = files->list[i];
+		bool overlaps = i > 0 && block_place_order(&f->cover.first, &reach) <= 0;
+		f->old = true;
+		f->charge = f->bytes / workers;
+		f->joined = overlaps || (i > 0 && workers > 1 && bytes + f->bytes <= group_bytes);
+		bytes = f->joined ? bytes + f->bytes : f->bytes;
+		if (block_place_order(&f->cover.last, &reach) > 0)
+			reach = f->cover.last;
+	}
+}
+
+bool file_release(struct log_file *f, unsigned int shards, bool (*owns)(void *arg, unsigned int shard), void *arg)
+{
+	unsigned int mine = 0;
+	if (f->shared == NULL)
+		return true;
+	for (unsigned int i = 0; i < shards; i++)
+		mine += f->bounds[i].end > 0 && owns(arg, i);
+	return atomic_fetch_sub(&f->shared->left, mine) == mine;
+}
+
+/* NULL: no memory. */
+static struct file_shared *shared_new(const struct log_file *f, unsigned int shards)
+{
+	struct file_shared *s = malloc(sizeof(*s));
+	unsigned int left = 0;
+	if (s == NULL)
+		return NULL;
+	for (unsigned int i = 0; i < shards; i++)
+		left += f->bounds[i].end > 0;
+	atomic_init(&s->refs, 1);
+	atomic_init(&s->left, left);
+	return s;
+}
+
+static struct log_file *file_copy(struct log_file *from, unsigned int shards)
 {
 	struct log_file *f = file_new(shards);
-	if (f == NULL)
+	if (from->shared == NULL)
+		from->shared = shared_new(from, shards);
+	if (f == NULL || from->shared == NULL) {
+		file_free(f);
 		return NULL;
+	}
 	struct file_bounds *bounds = f->bounds;
 	memcpy(bounds, from->bounds, shards * sizeof(*bounds));
 	*f = *from;
+	atomic_fetch_add(&f->shared->refs, 1);
 	f->bounds = bounds;
 	f->places_len = f->places_cap = 0;
 	f->places = malloc((from->places_len + 1) * sizeof(*f->places));
-	if (f->places == NULL) {
+	f->hidden = from->hidden == NULL ? NULL : malloc(shards);
+	if (f->hidden != NULL)
+		memcpy(f->hidden, from->hidden, shards);
+	if (f->places == NULL || (f->hidden == NULL) != (from->hidden == NULL)) {
 		file_free(f);
 		return NULL;
 	}

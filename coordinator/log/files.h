@@ -11,6 +11,8 @@
 #ifndef MUSTER_LOG_FILES_H
 #define MUSTER_LOG_FILES_H
 
+#include <stdatomic.h>
+
 #include "coordinator/log/block.h"
 #include "coordinator/log/log.h"
 
@@ -28,13 +30,24 @@ struct file_place {
 	uint32_t block;
 };
 
+/* What the logs of several workers share of a file of an earlier start: who has taken over the last shard of it removes it. */
+struct file_shared {
+	atomic_uint refs;
+	atomic_uint left; /* shards that it still holds something of */
+};
+
 struct log_file {
 	char name[FORMAT_NAME_MAX];
 	struct block_cover cover;
 	uint64_t salt;
 	uint64_t bytes; /* that it takes on the disk */
 	uint64_t end;	/* what is behind is not to be read: durable blocks end here, or END stands here */
+	uint64_t charge; /* of `bytes`, what this log has to answer for */
 	bool clean;	/* a cleaned file */
+	bool old;	/* of an earlier start */
+	bool joined;	/* may only be cleaned together with the one before */
+	uint8_t *hidden; /* malloc; one byte for each shard of which nothing in it counts; NULL: all count */
+	struct file_shared *shared; /* NULL: nobody else has it */
 	bool open;	/* still written to */
 	bool broken;	/* a block of it cannot be read: it is left alone */
 	struct file_bounds *bounds; /* by shard */
@@ -64,7 +77,16 @@ bool files_add(struct log_files *files, struct log_file *f);
 void files_replace(struct log_files *files, size_t at, size_t n, struct log_file *by);
 /* The first file with a batch of the shard at or behind `offset`, NULL: none. */
 struct log_file *files_find(const struct log_files *files, unsigned int shard, int64_t offset);
-/* A copy of its own. False: no memory, *to is empty. */
+/*
+ * Marks the files of earlier starts, of which each of `workers` logs answers for its part, and joins those that have to be cleaned together: rows that
+ * overlap, which several workers leave behind, and with several workers whole groups of about `group_bytes`. All logs join them in the same way, so
+ * that the rows that they will clean are the same.
+ */
+void files_join(struct log_files *files, unsigned int workers, uint64_t group_bytes);
+/* This log needs the file no more; it owns the shards that `owns` tells. True: nobody does, the file is to be removed. */
+bool file_release(struct log_file *f, unsigned int shards, bool (*owns)(void *arg, unsigned int shard), void *arg);
+
+/* A copy of its own; both share what is behind. False: no memory, *to is empty. */
 bool files_copy(struct log_files *to, const struct log_files *from);
 void files_fini(struct log_files *files);
 

@@ -84,6 +84,8 @@ enum block_type { BLOCK_FIRST = 1, BLOCK_BATCHES = 2, BLOCK_END = 3, BLOCK_META 
 
 #define FORMAT_META "meta"
 #define FORMAT_NEW ".new"
+#define FORMAT_SEGMENT ".seg"
+#define FORMAT_CLEAN ".cln"
 #define FORMAT_NAME_MAX 64
 
 #endif

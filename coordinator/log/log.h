@@ -64,6 +64,8 @@ enum log_verdict {
 /* Who applied the records knows which of them still count. Called in log_poll; must answer from memory. */
 struct log_owner {
 	enum log_verdict (*judge)(void *arg, unsigned int shard, const struct log_entry *entry);
+	/* The shard's records are judged here; those of the others are left to the owners of their worker's log. The same for all of the log's life. */
+	bool (*owns)(void *arg, unsigned int shard);
 	/* Behind the last record of the shard that was applied. */
 	int64_t (*applied)(void *arg, unsigned int shard);
 	void *arg;

@@ -62,6 +62,7 @@ struct log_disk {
 	struct log_shard *shards;
 	struct log_files files;
 	struct log_reader reader;
+	struct cleaner cleaner;
 	uint8_t id[16];
 	uint64_t start;
 	uint64_t appended, durable; /* positions: records so far */
@@ -210,7 +211,7 @@ static struct log_file *make_info(const struct log_disk *d)
 	memcpy(f->name, d->next.name, sizeof(f->name));
 	f->cover = (struct block_cover){place, place};
 	f->salt = d->next.salt;
-	f->bytes = d->cfg.segment_bytes;
+	f->bytes = f->charge = d->cfg.segment_bytes;
 	f->end = FORMAT_ALIGN;
 	f->open = true;
 	return f;
@@ -409,12 +410,13 @@ static bool io_finish(struct log_disk *d)
 		io_write_end(d);
 		return false;
 	} else if (d->io == IO_SEAL) {
-		d->current.info->bytes = d->current.at + block_bytes(0);
+		d->current.info->bytes = d->current.info->charge = d->current.at + block_bytes(0);
 		d->current.info->open = false;
 		d->status.bytes -= d->cfg.segment_bytes - d->current.info->bytes;
 		d->close_op = (struct disk_op){.verb = DISK_TRIM, .file = d->current.file, .offset = d->current.at + block_bytes(0)};
 		disk_submit(d->cfg.disk, &d->close_op);
 		io_next_segment(d);
+		cleaner_look(&d->cleaner);
 	}
 	d->io = IO_IDLE;
 	return true;
@@ -454,6 +456,11 @@ static bool make_busy(const struct log_disk *d)
 	return d->make_op.pending || d->make == MAKE_CREATE || d->make == MAKE_HEAD || d->make == MAKE_RENAME || d->make == MAKE_UNDO;
 }
 
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 static uint64_t log_disk_poll(struct log *log, struct now now)
 {
 	struct log_disk *d = log_disk_of(log);
@@ -464,11 +471,12 @@ static uint64_t log_disk_poll(struct log *log, struct now now)
 	io_step(d);
 	make_step(d, now);
 	bool reads = log_reader_step(&d->reader, now) && !(d->reader.stream.op.pending && d->cfg.disk->wakes);
+	uint64_t wish = d->closing ? TIME_NEVER : cleaner_step(&d->cleaner, d->status.full, d->appended, now);
 	if ((log_must_write(d) && !(d->io_op.pending && d->cfg.disk->wakes)) || reads)
 		return now.us;
 	if ((make_busy(d) && !(d->make_op.pending && d->cfg.disk->wakes)) || (close_busy(d) && !(d->close_op.pending && d->cfg.disk->wakes)))
-		return now.us + MAKE_WISH_US;
-	return d->make == MAKE_WAIT && !d->status.failed ? d->retry_us : TIME_NEVER;
+		return earlier(wish, now.us + MAKE_WISH_US);
+	return d->make == MAKE_WAIT && !d->status.failed ? earlier(wish, d->retry_us) : wish;
 }
 
 /* ---- life ---- */
@@ -489,8 +497,10 @@ static void log_disk_free(struct log *log)
 	close.file = d->next.file;
 	if (d->make == MAKE_READY)
 		disk_do(d->cfg.disk, &close);
-	if (d->begun)
+	if (d->begun) {
 		log_reader_fini(&d->reader, long_ago);
+		cleaner_fini(&d->cleaner);
+	}
 	file_free(d->next.info);
 	free(d->filling.p);
 	free(d->writing.p);
@@ -521,6 +531,13 @@ static void log_disk_read(struct log *log, struct log_read *read)
 	log_reader_add(&d->reader, read);
 }
 
+static void log_disk_set_owner(struct log *log, const struct log_owner *owner)
+{
+	struct log_disk *d = log_disk_of(log);
+	CHECK(d->begun);
+	cleaner_set_owner(&d->cleaner, owner);
+}
+
 static const struct log_ops log_disk_ops = {
 	.append = log_disk_append,
 	.durable = log_disk_durable,
@@ -529,6 +546,7 @@ static const struct log_ops log_disk_ops = {
 	.failed = log_disk_failed,
 	.span = log_disk_span,
 	.read = log_disk_read,
+	.set_owner = log_disk_set_owner,
 };
 
 struct log *log_disk_new(const struct log_disk_config *cfg)
@@ -552,6 +570,27 @@ struct log *log_disk_new(const struct log_disk_config *cfg)
 	return &d->log;
 }
 
+static bool begin_cleaner(struct log_disk *d)
+{
+	struct cleaner_config cfg = {
+		.disk = d->cfg.disk,
+		.files = &d->files,
+		.shards = d->shards,
+		.id = {.shards = d->cfg.shards, .start = d->start, .worker = d->cfg.worker},
+		.segment_bytes = d->cfg.segment_bytes,
+		.dirty_percent = d->cfg.dirty_percent,
+		.retention_ms = d->cfg.retention_ms,
+		.alone = d->cfg.workers <= 1,
+		.random = mix(d->cfg.random + mix(d->start) + d->cfg.worker),
+		.bytes = &d->status.bytes,
+		.total_bytes = d->cfg.total_bytes,
+		.say = d->cfg.say,
+		.say_arg = d->cfg.say_arg,
+	};
+	memcpy(cfg.id.log, d->id, sizeof(d->id));
+	return cleaner_init(&d->cleaner, &cfg);
+}
+
 bool log_disk_begin(struct log *log, struct recover *rc, char *err, size_t err_len)
 {
 	struct log_disk *d = log_disk_of(log);
@@ -568,6 +607,7 @@ bool log_disk_begin(struct log *log, struct recover *rc, char *err, size_t err_l
 		d->shards[i].epoch++;
 		d->shards[i].high_watermark = d->shards[i].next_offset;
 	}
+	files_join(&d->files, d->cfg.workers > 1 ? d->cfg.workers : 1, d->cfg.segment_bytes);
 	while (d->make != MAKE_READY && d->make != MAKE_WAIT) {
 		make_step(d, now);
 		if (d->make_op.pending)
@@ -581,10 +621,17 @@ bool log_disk_begin(struct log *log, struct recover *rc, char *err, size_t err_l
 	io_next_segment(d);
 	log_reader_init(&d->reader, d->cfg.disk, &d->files, d->shards);
 	d->begun = true;
+	if (!begin_cleaner(d)) {
+		snprintf(err, err_len, "log: no memory");
+		return false;
+	}
 	return true;
 }
 
 void log_disk_status(struct log *log, struct log_disk_status *out)
 {
-	*out = log_disk_of(log)->status;
+	const struct log_disk *d = log_disk_of(log);
+	*out = d->status;
+	out->files = d->files.len;
+	out->cleaned = d->cleaner.counts;
 }

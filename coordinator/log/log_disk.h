@@ -7,6 +7,7 @@
 #ifndef MUSTER_LOG_DISK_LOG_H
 #define MUSTER_LOG_DISK_LOG_H
 
+#include "coordinator/log/cleaner.h"
 #include "coordinator/log/disk.h"
 #include "coordinator/log/log.h"
 #include "coordinator/log/recover.h"
@@ -20,10 +21,13 @@ enum log_flush {
 struct log_disk_config {
 	struct disk *disk; /* outlives the log */
 	uint32_t worker;
+	unsigned int workers; /* that have logs in this folder; 0 counts as 1 */
 	unsigned int shards;
 	uint64_t segment_bytes; /* rounded up to FORMAT_ALIGN; a batch is never longer than a segment holds */
 	uint64_t total_bytes;	/* of all segments on the disk, those of earlier starts included */
 	enum log_flush flush;
+	unsigned int dirty_percent; /* cleaner.h; 0: nothing is ever cleaned */
+	int64_t retention_ms;	    /* grace time of tombstones */
 	uint64_t random; /* salts are made of it */
 	void (*say)(void *arg, const char *line); /* never waits */
 	void *say_arg;
@@ -41,6 +45,8 @@ struct log_disk_status {
 	uint64_t refused; /* appends refused for lack of room */
 	bool full;	  /* the last append was */
 	bool failed;	  /* a write failed: nothing is acknowledged any more */
+	uint64_t files;
+	struct cleaner_counts cleaned;
 };
 void log_disk_status(struct log *log, struct log_disk_status *out);
 

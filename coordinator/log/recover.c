@@ -11,11 +11,13 @@
 
 #include "muster/check.h"
 
+#include "coordinator/log/covers.h"
 #include "coordinator/log/file.h"
 #include "coordinator/log/mend.h"
 #include "coordinator/log/meta.h"
 #include "coordinator/log/recover.h"
 #include "coordinator/log/segment.h"
+#include "coordinator/log/shards_block.h"
 
 #define LINE_MAX 300
 #define MISSING_MAX 4096 /* segments in a row that are mended */
@@ -23,6 +25,7 @@
 struct segment_file {
 	struct block_id id; /* from the name: start, worker, number */
 	char name[FORMAT_NAME_MAX];
+	struct cover cover;
 	bool last_start;
 	bool last; /* none of the same start and worker follows that holds blocks */
 	bool empty; /* read, and to be removed */
@@ -32,6 +35,7 @@ struct scan {
 	struct recover *rc;
 	struct segment_file *files;
 	size_t len;
+	uint64_t last_start; /* the largest of all names */
 	uint8_t *block; /* for END */
 	char *err;
 	size_t err_len;
@@ -66,12 +70,7 @@ static bool failed_op(struct scan *scan, const char *name, int64_t result)
 
 static int file_order(const void *x, const void *y)
 {
-	const struct block_id *a = &((const struct segment_file *)x)->id, *b = &((const struct segment_file *)y)->id;
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	if (a->worker != b->worker)
-		return a->worker < b->worker ? -1 : 1;
-	return a->number < b->number ? -1 : a->number > b->number;
+	return cover_order(&((const struct segment_file *)x)->cover, &((const struct segment_file *)y)->cover);
 }
 
 static bool is_unfinished(const char *name)
@@ -80,7 +79,7 @@ static bool is_unfinished(const char *name)
 	return len > tail && strcmp(name + len - tail, FORMAT_NEW) == 0;
 }
 
-/* Fills scan->files, removes unfinished files. */
+/* Fills scan->files in no order, removes unfinished files. */
 static bool scan_list(struct scan *scan)
 {
 	struct disk *disk = scan->rc->disk;
@@ -94,17 +93,94 @@ static bool scan_list(struct scan *scan)
 	scan->files = calloc(names + 1, sizeof(*scan->files));
 	for (const char *name = (const char *)list.buf; scan->files != NULL && names-- > 0; name += strlen(name) + 1) {
 		struct segment_file *f = &scan->files[scan->len];
-		if (segment_parse_name(name, &f->id)) {
+		bool clean;
+		if (segment_parse_name(name, &f->id, &clean)) {
 			snprintf(f->name, sizeof(f->name), "%s", name);
+			cover_init(&f->cover, &f->id, clean);
+			scan->last_start = f->id.start > scan->last_start ? f->id.start : scan->last_start;
 			scan->len++;
 		} else if (is_unfinished(name)) {
 			file_remove(disk, name); /* if it stays, the next start tries again */
 		}
 	}
 	free(list.buf);
-	if (scan->files == NULL)
-		return fail(scan, "log: no memory");
+	return scan->files != NULL || fail(scan, "log: no memory");
+}
+
+static void scan_free(struct scan *scan)
+{
+	for (size_t i = 0; i < scan->len; i++)
+		cover_fini(&scan->files[i].cover);
+	free(scan->files);
+}
+
+static void drop_file(struct scan *scan, size_t i)
+{
+	cover_fini(&scan->files[i].cover);
+	memmove(&scan->files[i], &scan->files[i + 1], (--scan->len - i) * sizeof(*scan->files));
+}
+
+/* A cleaned file whose beginning is not good says nothing about what it stands for. */
+static bool bad_cleaned(struct scan *scan, size_t i, int64_t result)
+{
+	struct recover *rc = scan->rc;
+	const char *name = scan->files[i].name;
+	char aside[2 * FORMAT_NAME_MAX];
+	if (result != -EBADMSG)
+		return failed_op(scan, name, result);
+	if (!rc->skip_damaged)
+		return fail(scan, "log: %s: its first blocks are not good or belong to another log; --recover=skip-damaged starts without it", name);
+	say(rc, "log: %s: LOST: its first blocks are not good or belong to another log", name);
+	rc->lost_blocks++;
+	rc->holes++;
+	snprintf(aside, sizeof(aside), "%s.damaged", name);
+	result = file_rename(rc->disk, name, aside);
+	if (result < 0)
+		return failed_op(scan, name, result);
+	drop_file(scan, i);
+	return true;
+}
+
+/* What cleaned files stand for becomes known, and in which order all are read. */
+static bool scan_covers(struct scan *scan)
+{
+	struct recover *rc = scan->rc;
+	for (size_t i = scan->len; i-- > 0;) {
+		struct segment_file *f = &scan->files[i];
+		int64_t result = f->cover.clean ? cover_read(&f->cover, rc->disk, f->name, rc->log, rc->shards) : 0;
+		if (result < 0 && !bad_cleaned(scan, i, result))
+			return false;
+	}
 	qsort(scan->files, scan->len, sizeof(*scan->files), file_order);
+	struct cover **list = calloc(scan->len + 1, sizeof(struct cover *));
+	for (size_t i = 0; list != NULL && i < scan->len; i++)
+		list[i] = &scan->files[i].cover;
+	bool ok = list != NULL && covers_hide(list, scan->len, rc->shards);
+	free(list);
+	return ok || fail(scan, "log: no memory");
+}
+
+/*
+ * Removes what does not count any more. Before that, the names of the files that took its place are made durable: a killed program may have given
+ * them without that.
+ */
+static bool scan_remove_hidden(struct scan *scan)
+{
+	struct disk *disk = scan->rc->disk;
+	for (size_t i = 0; i < scan->len; i++) {
+		const struct segment_file *f = &scan->files[i];
+		int64_t result = f->cover.makes_hidden ? file_rename(disk, f->name, f->name) : 0;
+		if (result < 0)
+			return failed_op(scan, f->name, result);
+	}
+	for (size_t i = scan->len; i-- > 0;) {
+		if (!cover_gone(&scan->files[i].cover, scan->rc->shards))
+			continue;
+		int64_t result = file_remove(disk, scan->files[i].name);
+		if (result < 0)
+			return failed_op(scan, scan->files[i].name, result);
+		drop_file(scan, i);
+	}
 	return true;
 }
 
@@ -118,7 +194,7 @@ static bool init_meta(struct recover *rc, const uint8_t id[16], char *err, size_
 		return true;
 	if (!missing || !scan_list(&scan))
 		return false;
-	free(scan.files);
+	scan_free(&scan);
 	if (scan.len > 0)
 		return fail(&scan, "log: there are segments, but no file named %s", FORMAT_META);
 	memcpy(rc->log, id, sizeof(rc->log));
@@ -167,7 +243,7 @@ static void scan_missed(struct recover *rc, uint32_t shard, int64_t next_offset)
 }
 
 /* `at` is where its block stands. */
-static void scan_batch(struct recover *rc, struct log_file *info, uint64_t at, uint32_t shard, struct bytes bytes)
+static void scan_batch(struct recover *rc, const struct cover *cover, struct log_file *info, uint64_t at, uint32_t shard, struct bytes bytes)
 {
 	const char *name = info->name;
 	struct batch batch;
@@ -179,6 +255,8 @@ static void scan_batch(struct recover *rc, struct log_file *info, uint64_t at, u
 		scan_aside(rc, name, shard, batch.base_offset, "there is no such shard");
 		return;
 	}
+	if (!cover_counts(cover, shard))
+		return;
 	struct log_shard *state = &rc->state[shard];
 	if (batch.base_offset < state->next_offset) {
 		scan_aside(rc, name, shard, batch.base_offset, "a batch stands there twice");
@@ -193,7 +271,7 @@ static void scan_batch(struct recover *rc, struct log_file *info, uint64_t at, u
 	backlog_add(&rc->backlog, shard, bytes);
 }
 
-static void scan_blocks(struct scan *scan, struct log_file *info, struct segment_reader *r)
+static void scan_blocks(struct scan *scan, const struct cover *cover, struct log_file *info, struct segment_reader *r)
 {
 	struct bytes payload, batch;
 	uint32_t shard;
@@ -201,13 +279,34 @@ static void scan_blocks(struct scan *scan, struct log_file *info, struct segment
 		uint64_t at = (uint64_t)(payload.p - BLOCK_HEAD - r->p);
 		struct reader rest = reader_of(payload.p, (size_t)payload.len);
 		while (segment_batch(&rest, &shard, &batch))
-			scan_batch(scan->rc, info, at, shard, batch);
+			scan_batch(scan->rc, cover, info, at, shard, batch);
 		if (rest.bad)
 			scan_aside(scan->rc, info->name, 0, -1, "the rest of a block cannot be read");
 	}
 }
 
 /* ---- segments ---- */
+
+/* What a cleaned file says of its shards. `end`: its batches were read, offsets go on behind what it stands for. */
+static void scan_shards(struct recover *rc, const struct cover *cover, struct log_file *info, struct bytes payload, bool end)
+{
+	struct reader r;
+	struct shards_block_entry e;
+	struct log_epoch epoch;
+	for (uint32_t n = shards_block_open(&r, payload); n > 0 && shards_block_next(&r, &e); n--) {
+		if (e.shard >= rc->shards || !cover_counts(cover, e.shard))
+			continue;
+		struct log_shard *s = &rc->state[e.shard];
+		info->bounds[e.shard].end = e.end;
+		s->start = e.start > s->start ? e.start : s->start;
+		if (end && e.end > s->next_offset)
+			s->next_offset = e.end;
+		while (!end && shards_block_epoch(&e, &epoch)) {
+			log_shard_note_epoch(s, epoch.epoch, epoch.start);
+			s->epoch = epoch.epoch > s->epoch ? epoch.epoch : s->epoch;
+		}
+	}
+}
 
 /* What was read may have come from the kernel's memory after a kill. Now that it counts, it is made durable. */
 static bool make_sure(struct scan *scan, const struct segment_file *f, int file)
@@ -257,14 +356,15 @@ static bool damaged(struct scan *scan, const struct segment_file *f, int file, s
 static bool scan_blocks_to_end(struct scan *scan, const struct segment_file *f, int file, struct segment_reader *r, uint8_t *image,
 			       struct log_file *info, bool *empty)
 {
-	bool may_be_open = f->last && f->last_start;
+	bool may_be_open = f->last && f->last_start && !f->cover.clean;
+	scan_shards(scan->rc, &f->cover, info, r->shards, false);
 	for (;;) {
-		scan_blocks(scan, info, r);
+		scan_blocks(scan, &f->cover, info, r);
+		scan_shards(scan->rc, &f->cover, info, r->shards, true);
 		if (r->end == SEGMENT_SEALED)
 			return !f->last_start || make_sure(scan, f, file);
 		if (may_be_open && r->end != SEGMENT_DAMAGED)
 			break;
-		info->broken = true;
 		if (!damaged(scan, f, file, r, image))
 			return false;
 		if (r->end != SEGMENT_GOING)
@@ -302,13 +402,18 @@ static bool bad_head(struct scan *scan, const struct segment_file *f)
 static struct log_file *scan_file(const struct scan *scan, const struct segment_file *f, const struct segment_reader *r)
 {
 	struct log_file *info = file_new(scan->rc->shards);
-	struct block_place place = {f->id.start, f->id.worker, f->id.number};
 	if (info == NULL)
 		return NULL;
 	memcpy(info->name, f->name, sizeof(info->name));
-	info->cover = (struct block_cover){place, place};
+	info->cover = f->cover.row;
+	info->clean = f->cover.clean;
 	info->salt = r->salt;
-	return info;
+	bool ok;
+	info->hidden = cover_hidden(&f->cover, scan->rc->shards, &ok);
+	if (ok)
+		return info;
+	file_free(info);
+	return NULL;
 }
 
 /* Consumes `info`. */
@@ -377,31 +482,57 @@ static bool scan_unused(struct scan *scan, const struct segment_file *f)
 	return unused;
 }
 
+static bool same_worker(const struct block_place *a, const struct block_place *b)
+{
+	return a->start == b->start && a->worker == b->worker;
+}
+
 /* Says which file is the tail of its worker. The one behind it may have been made in advance. */
 static void scan_mark(struct scan *scan)
 {
 	for (size_t i = scan->len; i-- > 0;) {
 		struct segment_file *f = &scan->files[i], *behind = i + 1 < scan->len ? f + 1 : NULL;
-		f->last_start = f->id.start == scan->files[scan->len - 1].id.start;
-		f->last = behind == NULL || behind->id.start != f->id.start || behind->id.worker != f->id.worker ||
-			  (behind->last && behind->last_start && scan_unused(scan, behind));
+		f->last_start = f->id.start == scan->last_start;
+		f->last = behind == NULL || !same_worker(&f->cover.row.last, &behind->cover.row.first) ||
+			  (behind->last && behind->last_start && !behind->cover.clean && scan_unused(scan, behind));
 	}
+}
+
+/* The last segment below `place` of the same worker that some file stands for; number 0: none. */
+static struct block_place scan_before(const struct scan *scan, const struct block_place *place)
+{
+	struct block_place before = {place->start, place->worker, 0}, wanted = {place->start, place->worker, place->number - 1};
+	for (size_t i = 0; i < scan->len; i++) {
+		const struct block_cover *row = &scan->files[i].cover.row;
+		if (block_place_order(&row->first, &wanted) <= 0 && block_place_order(&wanted, &row->last) <= 0)
+			return wanted;
+		if (same_worker(&row->last, place) && row->last.number < place->number && row->last.number > before.number)
+			before = row->last;
+	}
+	return before;
 }
 
 static bool scan_gap(struct scan *scan, size_t i)
 {
-	const struct segment_file *f = &scan->files[i], *before = i > 0 ? f - 1 : NULL;
+	const struct segment_file *f = &scan->files[i];
+	const struct block_place *first = &f->cover.row.first;
 	struct recover *rc = scan->rc;
-	if (before == NULL || before->id.start != f->id.start || before->id.worker != f->id.worker || before->id.number + 1 == f->id.number)
+	if (first->number <= 1)
+		return true;
+	struct block_place before = scan_before(scan, first);
+	char name[FORMAT_NAME_MAX] = "the beginning";
+	if (before.number > 0)
+		segment_name(name, before.start, before.worker, before.number);
+	if (before.number + 1 == first->number)
 		return true;
 	if (!rc->skip_damaged)
-		return fail(scan, "log: between %s and %s a segment is missing; --recover=skip-damaged starts without it", before->name, f->name);
+		return fail(scan, "log: between %s and %s a segment is missing; --recover=skip-damaged starts without it", name, f->name);
 	rc->lost_blocks++;
 	rc->holes++;
-	say(rc, "log: LOST: what stood between %s and %s", before->name, f->name);
-	struct block_id id = {.shards = rc->shards, .start = f->id.start, .worker = f->id.worker, .number = before->id.number};
+	say(rc, "log: LOST: what stood between %s and %s", name, f->name);
+	struct block_id id = {.shards = rc->shards, .start = first->start, .worker = first->worker, .number = before.number};
 	memcpy(id.log, rc->log, sizeof(id.log));
-	for (int n = 0; n < MISSING_MAX && ++id.number < f->id.number; n++) {
+	for (int n = 0; n < MISSING_MAX && ++id.number < first->number; n++) {
 		int64_t result = mend_segment(rc->disk, &id, false);
 		if (result < 0)
 			return failed_op(scan, f->name, result);
@@ -455,12 +586,12 @@ bool recover_scan(struct recover *rc, char *err, size_t err_len)
 	if (posix_memalign(&block, FORMAT_ALIGN, FORMAT_ALIGN) != 0)
 		return fail(&scan, "log: no memory");
 	scan.block = block;
-	bool ok = scan_list(&scan);
-	if (ok && scan.len > 0)
+	bool ok = scan_list(&scan) && scan_covers(&scan) && scan_remove_hidden(&scan);
+	if (ok)
 		scan_mark(&scan);
 	ok = ok && scan_segments(&scan) && scan_remove_empty(&scan);
-	rc->start = scan.len == 0 ? 1 : scan.files[scan.len - 1].id.start + 1;
-	free(scan.files);
+	rc->start = scan.last_start + 1;
+	scan_free(&scan);
 	free(block);
 	return ok;
 }

@@ -6,14 +6,28 @@
 
 #include "coordinator/log/segment.h"
 
+/* HEAD says that the file is a cleaned one. */
+static bool segment_open_cleaned(struct segment_reader *r, struct bytes head)
+{
+	struct block b;
+	if (!block_cover_read(&r->cover, head) || r->at >= r->len || !block_open(&b, r->p + r->at, r->len - r->at) || b.type != BLOCK_SHARDS ||
+	    b.salt != r->salt || b.sequence != 1)
+		return false;
+	r->shards = bytes_of(r->p + r->at + BLOCK_HEAD, b.length);
+	r->at += block_bytes(b.length);
+	r->sequence = 2;
+	return true;
+}
+
 bool segment_open(struct segment_reader *r, const uint8_t *p, size_t len)
 {
 	struct block b;
 	struct block_id id;
 	if (!block_open(&b, p, len) || b.type != BLOCK_FIRST || b.sequence != 0 || !block_id_read(&id, bytes_of(p + BLOCK_HEAD, b.length)))
 		return false;
-	*r = (struct segment_reader){p, len, id, b.salt, 1, block_bytes(b.length), SEGMENT_GOING};
-	return true;
+	struct block_place place = {id.start, id.worker, id.number};
+	*r = (struct segment_reader){p, len, id, {place, place}, BYTES_NULL, b.salt, 1, block_bytes(b.length), SEGMENT_GOING};
+	return b.length <= BLOCK_ID_BYTES || segment_open_cleaned(r, bytes_of(p + BLOCK_HEAD, b.length));
 }
 
 /* A good block of this segment at or behind `at` with a sequence of at least `from`. */
@@ -127,18 +141,29 @@ bool segment_batch(struct reader *payload, uint32_t *shard, struct bytes *batch)
 
 void segment_name(char out[FORMAT_NAME_MAX], uint64_t start, uint32_t worker, uint64_t number)
 {
-	snprintf(out, FORMAT_NAME_MAX, "%08" PRIx64 "-%04" PRIx32 "-%08" PRIx64 ".seg", start, worker, number);
+	snprintf(out, FORMAT_NAME_MAX, "%08" PRIx64 "-%04" PRIx32 "-%08" PRIx64 FORMAT_SEGMENT, start, worker, number);
 }
 
-bool segment_parse_name(const char *name, struct block_id *id)
+void segment_clean_name(char out[FORMAT_NAME_MAX], uint64_t start, uint32_t worker, uint64_t number)
+{
+	snprintf(out, FORMAT_NAME_MAX, "%08" PRIx64 "-%04" PRIx32 "-%08" PRIx64 FORMAT_CLEAN, start, worker, number);
+}
+
+bool segment_parse_name(const char *name, struct block_id *id, bool *clean)
 {
 	char again[FORMAT_NAME_MAX];
 	struct block_id v = {.start = 0};
 	if (sscanf(name, "%8" SCNx64 "-%4" SCNx32 "-%8" SCNx64, &v.start, &v.worker, &v.number) != 3)
 		return false;
 	segment_name(again, v.start, v.worker, v.number);
-	if (strcmp(again, name) != 0)
-		return false;
+	if (strcmp(again, name) == 0) {
+		*clean = false;
+	} else {
+		segment_clean_name(again, v.start, v.worker, v.number);
+		if (strcmp(again, name) != 0)
+			return false;
+		*clean = true;
+	}
 	*id = v;
 	return true;
 }

@@ -65,10 +65,13 @@ static struct log *store_make_log(struct store *s, unsigned int worker)
 	struct log_disk_config cfg = {
 		.disk = s->logs[worker].disk,
 		.worker = worker,
+		.workers = s->cfg.workers,
 		.shards = s->cfg.shards,
 		.segment_bytes = s->cfg.segment_bytes,
 		.total_bytes = s->cfg.total_bytes / s->cfg.workers,
 		.flush = s->cfg.flush,
+		.dirty_percent = s->cfg.dirty_percent,
+		.retention_ms = s->cfg.retention_ms,
 		.say = store_say,
 		.say_arg = s,
 	};

@@ -18,6 +18,8 @@ struct store_config {
 	unsigned int workers; /* one log each */
 	unsigned int shards;
 	uint64_t segment_bytes, total_bytes; /* log_disk.h; total_bytes is shared out to the workers */
+	unsigned int dirty_percent;	     /* log_disk.h */
+	int64_t retention_ms;		     /* log_disk.h */
 	uint64_t keep_bytes;		     /* recover.h */
 	bool skip_damaged;		     /* recover.h */
 	bool uring;			     /* writes through io_uring where that is allowed */

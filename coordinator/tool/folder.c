@@ -74,26 +74,48 @@ static bool read_meta(struct folder *f, char *err, size_t err_len)
 
 static int segment_order(const void *x, const void *y)
 {
-	const struct block_id *a = &((const struct folder_segment *)x)->id, *b = &((const struct folder_segment *)y)->id;
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	if (a->worker != b->worker)
-		return a->worker < b->worker ? -1 : 1;
-	return a->number < b->number ? -1 : a->number > b->number;
+	return cover_order(&((const struct folder_segment *)x)->cover, &((const struct folder_segment *)y)->cover);
 }
 
 static bool add_segment(struct folder *f, const char *name)
 {
 	struct folder_segment s;
-	if (!segment_parse_name(name, &s.id))
+	bool clean;
+	if (!segment_parse_name(name, &s.id, &clean))
 		return true;
-	segment_name(s.name, s.id.start, s.id.worker, s.id.number);
+	(clean ? segment_clean_name : segment_name)(s.name, s.id.start, s.id.worker, s.id.number);
+	cover_init(&s.cover, &s.id, clean);
 	struct folder_segment *grown = realloc(f->segments, (f->len + 1) * sizeof(*grown));
 	if (grown == NULL)
 		return false;
 	f->segments = grown;
 	f->segments[f->len++] = s;
+	f->last_start = s.id.start > f->last_start ? s.id.start : f->last_start;
 	return true;
+}
+
+/* Leaves out what no longer counts. A cleaned file that does not say what it stands for stays, and the walk finds it damaged. */
+static bool hide_segments(struct folder *f)
+{
+	struct cover **list = calloc(f->len + 1, sizeof(struct cover *));
+	size_t n = 0, kept = 0;
+	for (size_t i = 0; list != NULL && i < f->len; i++) {
+		struct folder_segment *s = &f->segments[i];
+		ssize_t len = s->cover.clean ? read_file(f, s->name, FILE_MAX) : 0;
+		if (!s->cover.clean || (len >= 0 && cover_open(&s->cover, f->buf, (size_t)len, f->log, f->shards) == 0))
+			list[n++] = &s->cover;
+	}
+	bool ok = list != NULL && covers_hide(list, n, f->shards);
+	free(list);
+	for (size_t i = 0; ok && i < f->len; i++) {
+		bool known = !f->segments[i].cover.clean || f->segments[i].cover.stands != NULL;
+		if (known && cover_gone(&f->segments[i].cover, f->shards))
+			cover_fini(&f->segments[i].cover);
+		else
+			f->segments[kept++] = f->segments[i];
+	}
+	f->len = ok ? kept : f->len;
+	return ok;
 }
 
 static bool list_segments(struct folder *f, char *err, size_t err_len)
@@ -107,6 +129,8 @@ static bool list_segments(struct folder *f, char *err, size_t err_len)
 		ok = add_segment(f, e->d_name);
 	closedir(dir);
 	if (!ok)
+		return fail(err, err_len, "no memory");
+	if (!hide_segments(f))
 		return fail(err, err_len, "no memory");
 	if (f->len > 0)
 		qsort(f->segments, f->len, sizeof(*f->segments), segment_order);
@@ -132,6 +156,8 @@ void folder_close(struct folder *f)
 {
 	if (f->fd >= 0)
 		close(f->fd);
+	for (size_t i = 0; i < f->len; i++)
+		cover_fini(&f->segments[i].cover);
 	free(f->segments);
 	free(f->buf);
 	*f = (struct folder){.fd = -1};
@@ -143,6 +169,7 @@ struct walk {
 	struct folder *f;
 	struct visitor *v;
 	struct place place;
+	const struct cover *cover; /* of the file that is walked */
 	bool stopped;
 };
 
@@ -164,8 +191,8 @@ static bool same_log(const struct folder *f, const struct folder_segment *s, con
 
 static bool successor(const struct folder *f, size_t i)
 {
-	const struct folder_segment *s = &f->segments[i];
-	return i + 1 < f->len && s[1].id.start == s->id.start && s[1].id.worker == s->id.worker;
+	const struct block_place *last = &f->segments[i].cover.row.last, *next = i + 1 < f->len ? &f->segments[i + 1].cover.row.first : NULL;
+	return next != NULL && next->start == last->start && next->worker == last->worker;
 }
 
 /* Whether the segment behind was made in advance and holds nothing. Loses what is in f->buf. */
@@ -183,7 +210,8 @@ static void walk_payload(struct walk *w, struct bytes payload)
 	struct bytes batch;
 	uint32_t shard;
 	while (!w->stopped && segment_batch(&rest, &shard, &batch))
-		w->stopped = !w->v->batch(w->v->arg, &w->place, shard, batch);
+		if (shard >= w->f->shards || cover_counts(w->cover, shard))
+			w->stopped = !w->v->batch(w->v->arg, &w->place, shard, batch);
 	if (rest.bad)
 		fault(w, FAULT_DAMAGE, "the rest of the block cannot be read");
 }
@@ -218,7 +246,7 @@ static void walk_segment(struct walk *w, struct segment_reader *r)
 static void judge_end(struct walk *w, size_t i, enum segment_end end)
 {
 	struct folder *f = w->f;
-	bool last_start = f->segments[i].id.start == f->segments[f->len - 1].id.start;
+	bool last_start = f->segments[i].id.start == f->last_start && !f->segments[i].cover.clean;
 	if (end == SEGMENT_SEALED)
 		return;
 	if (end == SEGMENT_DAMAGED)
@@ -234,6 +262,7 @@ static void walk_file(struct walk *w, size_t i)
 	struct folder_segment *s = &w->f->segments[i];
 	struct segment_reader r;
 	w->place = (struct place){.file = s->name};
+	w->cover = &s->cover;
 	ssize_t len = read_file(w->f, s->name, FILE_MAX);
 	if (len < 0) {
 		fault(w, FAULT_DAMAGE, "it cannot be read: %s", strerror((int)-len));
@@ -241,7 +270,7 @@ static void walk_file(struct walk *w, size_t i)
 	}
 	w->v->segments++;
 	w->v->bytes += (uint64_t)len;
-	if (!segment_open(&r, w->f->buf, (size_t)len) || !same_log(w->f, s, &r.id)) {
+	if (!segment_open(&r, w->f->buf, (size_t)len) || !same_log(w->f, s, &r.id) || (s->cover.clean && s->cover.stands == NULL)) {
 		fault(w, FAULT_DAMAGE, "its first block is damaged or belongs to another log");
 		return;
 	}
@@ -255,7 +284,7 @@ void folder_walk(struct folder *f, struct visitor *v)
 	struct walk w = {.f = f, .v = v};
 	for (size_t i = 0; i < f->len && !w.stopped; i++) {
 		walk_file(&w, i);
-		if (successor(f, i) && f->segments[i + 1].id.number != f->segments[i].id.number + 1)
+		if (successor(f, i) && f->segments[i + 1].cover.row.first.number > f->segments[i].cover.row.last.number + 1)
 			fault(&w, FAULT_DAMAGE, "the segments between this one and %s are missing", f->segments[i + 1].name);
 	}
 }

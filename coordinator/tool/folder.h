@@ -1,5 +1,6 @@
 /*
- * folder.h - the folder of a stopped server's log, opened for reading: which segments it holds, and every batch in them.
+ * folder.h - the folder of a stopped server's log, opened for reading: which segments and cleaned files count, and every batch in them
+ * that does.
  *
  * Nothing in the folder is changed. It is locked as long as it is open: many may read, no server may run. Memory: one segment. Nothing in a
  * file can stop the walk or lead it astray; what is not good is told as a fault, and the walk goes on behind it.
@@ -7,11 +8,13 @@
 #ifndef MUSTER_TOOL_FOLDER_H
 #define MUSTER_TOOL_FOLDER_H
 
+#include "coordinator/log/covers.h"
 #include "coordinator/log/segment.h"
 
 struct folder_segment {
 	char name[FORMAT_NAME_MAX];
 	struct block_id id; /* from the name */
+	struct cover cover;
 };
 
 struct folder {
@@ -21,6 +24,7 @@ struct folder {
 	uint32_t shards;
 	struct folder_segment *segments; /* in the order in which their records count */
 	size_t len;
+	uint64_t last_start; /* the largest of all names */
 	uint8_t *buf; /* the segment that is being walked */
 	size_t cap;
 };

@@ -15,7 +15,7 @@ static struct record_offset value(int64_t offset, struct bytes metadata)
 static void put(struct offsets *o, const char *group, const char *topic, int32_t partition, int64_t offset)
 {
 	struct record_offset v = value(offset, bytes_str("some metadata"));
-	cr_assert(offsets_put(o, bytes_str(group), bytes_str(topic), partition, &v));
+	cr_assert(offsets_put(o, bytes_str(group), bytes_str(topic), partition, &v, 1));
 }
 
 static int64_t get(struct offsets *o, const char *group, const char *topic, int32_t partition)
@@ -67,12 +67,12 @@ Test(offsets, metadata_is_copied)
 	char text[] = "before";
 	struct record_offset v = value(1, bytes_str(text));
 	offsets_init(&o, &key);
-	cr_assert(offsets_put(&o, bytes_str("g"), bytes_str("t"), 3, &v));
+	cr_assert(offsets_put(&o, bytes_str("g"), bytes_str("t"), 3, &v, 1));
 	text[0] = 'X';
 	cr_assert(offsets_get(&o, bytes_str("g"), bytes_str("t"), 3, &v));
 	cr_expect(bytes_equal(v.metadata, BYTES_LITERAL("before")));
 	v = value(2, BYTES_EMPTY);
-	cr_assert(offsets_put(&o, bytes_str("g"), bytes_str("t"), 3, &v));
+	cr_assert(offsets_put(&o, bytes_str("g"), bytes_str("t"), 3, &v, 1));
 	cr_assert(offsets_get(&o, bytes_str("g"), bytes_str("t"), 3, &v));
 	cr_expect_eq(v.metadata.len, 0);
 	offsets_fini(&o);

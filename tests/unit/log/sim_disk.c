@@ -12,8 +12,8 @@
 #include "sim_disk.h"
 
 #define SECTOR 512u
-#define NAMES_MAX 256
-#define FILES_MAX 1024
+#define NAMES_MAX 1024
+#define FILES_MAX 8192
 
 struct sim_file {
 	uint8_t *now, *sure;
@@ -159,6 +159,8 @@ static int64_t sim_finish(struct sim_disk *d, struct disk_op *op)
 		op->len = d->files[n->file].len;
 		return 0;
 	case DISK_READ:
+		if (d->fail_read > 0 && --d->fail_read == 0)
+			return -EIO;
 		return sim_read(d, op);
 	case DISK_WRITE:
 		return 0;
