@@ -81,7 +81,7 @@ def try_mutant(top, work, objects, row, seeds, shrink):
     if built.returncode != 0:
         return name, 'does not compile: ' + built.stderr.strip().splitlines()[0], False
     # whatever the mutant defines is not taken from the archive any more
-    subprocess.run(['cc', str(tree / 'mutant.o'), *objects, '-o', str(tree / 'sim')], check=True)
+    subprocess.run(['cc', str(tree / 'mutant.o'), *objects, '-lisal', '-o', str(tree / 'sim')], check=True)
     run = subprocess.run([str(tree / 'sim'), '--seeds', str(seeds)] + ([] if shrink else ['--no-shrink']), capture_output=True, text=True)
     shutil.rmtree(tree)
     if run.returncode == 0:
@@ -103,7 +103,7 @@ def main():
     with tempfile.TemporaryDirectory() as d:
         work = pathlib.Path(d)
         objects = build_base(top, work)
-        subprocess.run(['cc', *objects, '-o', str(work / 'sim')], check=True)
+        subprocess.run(['cc', *objects, '-lisal', '-o', str(work / 'sim')], check=True)
         if subprocess.run([str(work / 'sim'), '--seeds', '40', '--no-shrink']).returncode != 0:
             sys.exit('the simulation fails without any fault: nothing is proven')
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
