@@ -6,6 +6,7 @@
  * static state.
  *
  *   SIGTERM, SIGINT   the first: dataplane_stop; dataplane_run returns within STOP_GRACE_US. The second: _exit at once.
+ *   SIGHUP            the catalog of topics is read again, and every node told
  *   SIGUSR1           what the log promises, and the counters that are not zero
  *   SIGPIPE           ignored
  *
@@ -33,6 +34,7 @@
 #include "coordinator/groups_file.h"
 #include "coordinator/node.h"
 #include "coordinator/output.h"
+#include "coordinator/reload.h"
 #include "coordinator/storage.h"
 #include "coordinator/tool/tool.h"
 
@@ -62,6 +64,7 @@ struct program {
 	struct node **nodes;
 	atomic_int status; /* to exit with */
 	_Atomic(struct dataplane *) dp;
+	atomic_bool running; /* dataplane_run is called, or has been */
 	struct output out; /* stdout */
 	pthread_t signals;
 	atomic_bool done;  /* the signal thread shall end */
@@ -95,6 +98,20 @@ static void emit_stats(struct program *pr, struct dataplane *dp)
 	}
 }
 
+/* ---- the catalog of topics, read again ---- */
+
+static bool call_worker(void *arg, unsigned int worker, void (*fn)(void *arg, struct now now), void *fn_arg)
+{
+	return dataplane_call(arg, worker, fn, fn_arg);
+}
+
+static void reload(struct program *pr, struct dataplane *dp)
+{
+	struct reload r = {.cfg = &pr->cfg, .host = pr->host, .out = &pr->out, .nodes = pr->nodes, .image = &pr->image, .call = call_worker, .call_arg = dp};
+	if (atomic_load(&pr->running))
+		reload_catalog(&r);
+}
+
 /* ---- signals ---- */
 
 static void signal_set(sigset_t *set)
@@ -103,6 +120,7 @@ static void signal_set(sigset_t *set)
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGUSR1);
+	sigaddset(set, SIGHUP);
 }
 
 static void *wait_for_signals(void *arg)
@@ -115,6 +133,11 @@ static void *wait_for_signals(void *arg)
 	signal_set(&set);
 	while (sigwait(&set, &sig) == 0 && !atomic_load(&pr->done)) {
 		struct dataplane *dp = atomic_load(&pr->dp);
+		if (sig == SIGHUP) {
+			if (dp != NULL)
+				reload(pr, dp);
+			continue;
+		}
 		if (sig == SIGUSR1) {
 			if (dp == NULL)
 				continue;
@@ -413,6 +436,7 @@ static int serve(struct program *pr, struct dataplane *dp)
 		fprintf(stderr, "muster: no memory to load the log\n");
 		return EXIT_BROKEN;
 	}
+	atomic_store(&pr->running, true);
 	int broken = dataplane_run(dp, STOP_GRACE_US);
 	storage_stop(pr->storage);
 	return broken == 0 ? atomic_load(&pr->status) : EXIT_BROKEN;

@@ -141,6 +141,11 @@ static void node_take_ready(struct node *node)
 		node_own_log(node, node->log);
 }
 
+bool node_is_loading(const struct node *node)
+{
+	return node->loading > 0;
+}
+
 /* The names of the topics of `of` that `other` lacks, from malloc; NULL: no memory. */
 static struct bytes *node_topics_only_in(const struct image *of, const struct image *other, size_t *len)
 {

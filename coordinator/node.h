@@ -48,6 +48,9 @@ struct shard *node_loading_shard(struct node *node, unsigned int shard);
 /* Whether the node has this shard. */
 bool node_has_shard(const struct node *node, unsigned int shard);
 
+/* Whether a shard is still loading. */
+bool node_is_loading(const struct node *node);
+
 /* Replaces the image; the old one may be freed after the call. Offsets of topics that the new one lacks are removed. False: no memory, they stay. While
  * shards are loading nothing is done, false. */
 bool node_set_image(struct node *node, const struct image *image, struct now now);

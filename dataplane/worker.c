@@ -106,6 +106,16 @@ static unsigned int stage_bells(struct worker *w)
 	return 0;
 }
 
+static unsigned int stage_call(struct worker *w)
+{
+	struct worker_call *call = __atomic_load_n(&w->call, __ATOMIC_ACQUIRE);
+	if (likely(call == NULL))
+		return 0;
+	call->fn(call->arg, w->now);
+	__atomic_store_n(&w->call, NULL, __ATOMIC_RELEASE);
+	return 1;
+}
+
 static unsigned int stage_stop(struct worker *w)
 {
 	if (likely(w->phase == WORKER_RUNNING && __atomic_load_n(w->stopping, __ATOMIC_RELAXED) == 0))
@@ -145,7 +155,7 @@ static unsigned int stage_stop(struct worker *w)
 typedef unsigned int stage_fn(struct worker *w);
 
 static stage_fn *const stages[] = {
-	worker_receive, worker_take_over, stage_mail, stage_frames, stage_service, stage_arp, stage_timers, stage_flush, stage_transmit,
+	worker_receive, worker_take_over, stage_mail, stage_call, stage_frames, stage_service, stage_arp, stage_timers, stage_flush, stage_transmit,
 	stage_bells, stage_stop,
 };
 
@@ -223,6 +233,7 @@ void worker_run(struct worker *w)
 	}
 	worker_take_over(w); /* what the last ones to finish have given us to send */
 	stage_transmit(w);
+	__atomic_store_n(&w->ended, 1, __ATOMIC_RELEASE);
 }
 
 /* ---- connections that we open ---- */
