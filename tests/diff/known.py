@@ -134,7 +134,7 @@ def session_of_replacement(d):
 def sign_of_life_while_new(d):
     """Kafka expires a new member, whose first join is parked, one session after it sent a heartbeat or a commit."""
     e = d.kafka_entry
-    if e.name != "JoinGroup" or error_of(e) != 25 or error_of(d.muster_entry) == 25:
+    if e.name != "JoinGroup" or error_of(e) != 25 or "tick" not in d.steps[e.answered:e.answered + 1] or d.field not in ("phase", "error"):
         return False
     return any(o.phase <= d.phase() and o.name in ("Heartbeat", "OffsetCommit") and o.values["member"] == e.values["member"]
                for o in d.kafka_entries)
@@ -188,7 +188,7 @@ def error_in(entry):
 def unreadable_subscription(d):
     """A consumer has joined with a subscription that Kafka's reader throws at."""
     return any(e.name == "JoinGroup" and e.phase <= d.phase() and e.values.get("protocol_type", "consumer") == "consumer" and e.values["protocols"] and
-               e.values["protocols"][0]["metadata"] in BROKEN_METADATA and (e.answered != e.phase or error_of(e) == 0) for e in d.kafka_entries)
+               e.values["protocols"][0]["metadata"] in BROKEN_METADATA and (e.answered != e.phase or error_of(e) in (0, -1)) for e in d.kafka_entries)
 
 
 def other_origin(d):

@@ -8,7 +8,7 @@ from apis import API, decode_response, encode_request, frame
 from sequences import APIS, BURST, OFFSETS_TOPIC, TOPICS, Actor, Choice
 
 QUICK = 0.005  # s; a request that is unanswered so long is probed for
-ANSWER = 8.0  # s; a server that does not answer a probe is broken
+ANSWER = 15.0  # s; a server that does not answer a probe is broken
 AFTER_PROBE = 0.003
 PARKED = ("JoinGroup", "SyncGroup")  # no other request waits for anything but the log
 
@@ -78,6 +78,7 @@ class Side:
             if not line.lost:
                 return line
         _, line = await asyncio.get_running_loop().create_connection(Line, *self.address)
+        await self.ask_on(line, "ApiVersions", 0, {})  # before that, what is sent on others may overtake what is sent here
         return line
 
     def give_back(self, line):
@@ -89,13 +90,17 @@ class Side:
 
     async def ask(self, name, version, **values):
         line = await self.line()
+        got = await self.ask_on(line, name, version, values)
+        self.give_back(line)
+        return got
+
+    async def ask_on(self, line, name, version, values):
         future = asyncio.get_running_loop().create_future()
         line.ask(name, version, values, "probe", lambda got: future.done() or future.set_result(got))
         try:
             got = await asyncio.wait_for(future, ANSWER)
         except asyncio.TimeoutError:
             raise Broken(f"{self.name} does not answer {name}") from None
-        self.give_back(line)
         if isinstance(got, Broken):
             raise got
         return got

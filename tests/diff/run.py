@@ -58,7 +58,7 @@ class Run:
         self.last = options.seed - 1 + options.sequences  # further seed
         self.at_once = options.at_once  # as many as this machine can do in time
         self.same, self.ended, self.unstable, self.requests = 0, 0, 0, 0
-        self.late, self.late_of = 0, collections.Counter()
+        self.late, self.late_of, self.recent = 0, collections.Counter(), collections.deque(maxlen=100)
         self.met, self.suspects, self.coverage = collections.Counter(), [], Coverage(pair)
         self.end, self.slowed = time.monotonic() + options.seconds, 0
 
@@ -84,13 +84,14 @@ class Run:
             await self.one(sequences.make(seed))
 
     def slow_down(self):
-        """All that are late by the same hiccup count once."""
-        if time.monotonic() - self.slowed > 5:
+        """When a quarter of the latest was late; all that are late by the same hiccup count once."""
+        if sum(self.recent) * 4 > len(self.recent) and time.monotonic() - self.slowed > 5:
             self.at_once, self.slowed = max(10, self.options.at_once / 4, self.at_once * 0.8), time.monotonic()
 
     async def one(self, sequence):
         seed = sequence["seed"]
         players = await self.pair.play(sequence)
+        self.recent.append(players is None)
         if players is None:
             self.late_of[seed] += 1
             self.slow_down()
