@@ -80,7 +80,7 @@ class Broker:
 
     def __init__(self, jars_folder, folder, settings):
         self.folder, self.log = folder, os.path.join(folder, "kafka.log")
-        self.words = ["java", "-Xmx600m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        self.words = ["java", "-Xmx900m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
                       "-cp", os.path.join(jars_folder, "*")]
         self.properties = os.path.join(folder, "server.properties")
         listener = f"{ADDRESS[0]}:{ADDRESS[1]}"

@@ -34,6 +34,7 @@ class Pair:
         self.count += 1
         group = f"g{os.getpid()}-{self.count}"
         players = [Player(side, self.served, sequence, group) for side in (self.kafka, self.muster)]
+        players[0].partner, players[1].partner = players[1], players[0]
         await asyncio.gather(*(p.play() for p in players))
         return players if max(p.late for p in players) <= 1 else None
 

@@ -148,6 +148,7 @@ class Player:
         self.side, self.served, self.sequence, self.group = side, served, sequence, group
         self.actors = [Actor(i, spec) for i, spec in enumerate(sequence["actors"])]
         self.entries, self.phase, self.late = [], 0, 0.0
+        self.partner = self  # the same sequence on the other server
         self.lines = [[] for _ in self.actors]
         self.changed = asyncio.Event()
         self.order = {}  # member id: number of the first JoinGroup that was answered with it
@@ -213,11 +214,13 @@ class Player:
         await asyncio.sleep(AFTER_PROBE)
 
     async def play(self):
-        """The entries; self.late tells whether the timing can be trusted (up to 1)."""
+        """Until the end, or until the timing cannot be trusted any more, which self.late above 1 tells."""
         loop = asyncio.get_running_loop()
         slot_start = loop.time()
         steps = [*self.sequence["steps"], ("tick", 1, 0)]
         for i, (op, number, draw) in enumerate(steps):
+            if self.late > 1 or self.partner.late > 1:  # what follows would be for nothing
+                break
             self.phase = i
             if op == "tick":
                 slot_start += number * sequences.SLOT
@@ -231,12 +234,12 @@ class Player:
             if asked is not None:
                 await self.send(*asked, number)
             self.late = max(self.late, (loop.time() - slot_start) / (BURST * sequences.SLOT))
-        await self.closing(len(steps))
-        self.late = max(self.late, (loop.time() - slot_start) / (BURST * sequences.SLOT))
+        else:
+            await self.closing(len(steps))
+            self.late = max(self.late, (loop.time() - slot_start) / (BURST * sequences.SLOT))
         for lines in self.lines:
             for line in lines:
                 self.side.give_back(line)
-        return self.entries
 
     async def drop(self, actor):
         """Closes all connections of an actor, whatever waits on them, and lets the server notice."""
