@@ -183,3 +183,59 @@ Test(purgatory, a_sign_of_life_during_the_hold_counts)
 	purgatory_advance(&p, 10, at(70000));
 	cr_expect_eq(o.expired, 1);
 }
+
+/*
+ * A million sessions of 10 s with a heartbeat about every 3 s; some fall silent at any time. A round has the budget of a shard and takes 60 us, and the
+ * next one follows at once while timers are waiting to be looked at, as the worker's loop does it. Nobody expires early, nobody later than 50 ms.
+ */
+#define MANY 1000000u
+#define MANY_SESSION_US 10000000ull
+#define MANY_BUDGET 256
+#define MANY_ROUND_US 60
+
+static uint64_t many_expired, many_worst_us;
+
+static void many_gone(struct purgatory_op *op, struct now now)
+{
+	many_expired++;
+	cr_assert_geq(now.us, op->deadline);
+	if (now.us - op->deadline > many_worst_us)
+		many_worst_us = now.us - op->deadline;
+}
+
+static const struct purgatory_kind many_kind = {"many", NULL, NULL, many_gone, false};
+
+Test(purgatory, a_million_sessions_expire_in_time)
+{
+	struct purgatory *wheel = malloc(sizeof(*wheel));
+	struct purgatory_op *ops = calloc(MANY, sizeof(*ops));
+	bool *silent = calloc(MANY, sizeof(*silent));
+	struct now now = {1000000, 0};
+	uint64_t seed = 1, silenced = 0;
+	uint32_t next = 0;
+	cr_assert(wheel != NULL && ops != NULL && silent != NULL);
+	purgatory_init(wheel, now);
+	for (uint32_t i = 0; i < MANY; i++)
+		purgatory_start(wheel, &ops[i], &many_kind, NULL, now.us + i % 3000 * 1000 + MANY_SESSION_US, now);
+	for (unsigned int ms = 0; ms < 30000; ms++) {
+		now.us = 1000000 + 1000 * (ms + 1ull);
+		for (unsigned int k = 0; k < 334; k++, next = (next + 1) % MANY) {
+			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+			if (silent[next])
+				continue;
+			purgatory_postpone(wheel, &ops[next], now.us + MANY_SESSION_US - (seed >> 40) % 1000);
+			silent[next] = ms < 19000 && seed >> 54 == 0; /* its last one */
+			silenced += silent[next];
+		}
+		for (unsigned int round = 0; round < 1000 / MANY_ROUND_US && purgatory_next(wheel) <= now.us; round++) {
+			purgatory_advance(wheel, MANY_BUDGET, now);
+			now.us += MANY_ROUND_US;
+		}
+	}
+	cr_expect_gt(silenced, 5000);
+	cr_expect_eq(many_expired, silenced);
+	cr_expect_leq(many_worst_us, 50000, "%llu us", (unsigned long long)many_worst_us);
+	free(silent);
+	free(ops);
+	free(wheel);
+}

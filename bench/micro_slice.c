@@ -1,0 +1,294 @@
+/*
+ * micro_slice.c - how long a large group holds up its neighbours: the worst piece of work in one go while it forms, gets its assignment and begins to
+ * rebalance. No network, no disk; requests are decoded and answers encoded as on the wire, and copied once more as into a connection's buffer.
+ *
+ * What is measured is the processor time of this thread for one call into the engine: a request of the group, or a round of the shard. A heartbeat of
+ * another group waits no longer than that. Each run forms a new group; printed is the worst piece of the best run, because whatever else runs
+ * on the machine only adds to it, and the worst of all runs.
+ *
+ *     micro_slice [--quick] [--members N] [--runs N] [--bytes N]    N bytes of subscription and as many of assignment per member
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "muster/check.h"
+
+#include "coordinator/shard.h"
+#include "coordinator/wire/api.h"
+#include "coordinator/wire/arena.h"
+
+#define WIRE ((size_t)128 << 20)
+#define RUNS_MAX 100
+
+enum phase { JOIN, FORM, LEADER_SYNC, SYNC, STORE, REBALANCE, ABORT, PHASES };
+static const char *const phase_names[PHASES] = {
+	[JOIN] = "a_join_request", [FORM] = "a_round_of_the_join_phase", [LEADER_SYNC] = "the_leaders_sync_request", [SYNC] = "a_sync_request",
+	[STORE] = "a_round_of_the_sync_phase", [REBALANCE] = "a_leave_request", [ABORT] = "a_round_after_it",
+};
+
+struct bench;
+
+struct client {
+	struct request rq;
+	struct bench *b;
+	char id[64];
+	int32_t generation;
+	int16_t error;
+	bool answered, leads;
+};
+
+struct bench {
+	struct log *log;
+	struct stats stats;
+	struct group_settings settings;
+	struct shard *shard;
+	struct client *clients;
+	char group[24];
+	unsigned int members, bytes;
+	uint8_t *text, *wire, *copy, *block;
+	struct now now;
+	double worst[PHASES], took[PHASES];
+};
+
+static double cpu_us(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
+}
+
+static void note(struct bench *b, enum phase phase, double start)
+{
+	double us = cpu_us() - start;
+	b->took[phase] += us;
+	if (us > b->worst[phase])
+		b->worst[phase] = us;
+}
+
+static void answer(struct request *rq, const void *response, struct now now)
+{
+	struct client *c = CONTAINER_OF(rq, struct client, rq);
+	struct writer w = writer_of(c->b->wire, WIRE);
+	message_response(rq->api_key)->encode(response, &w, rq->version);
+	CHECK(!w.full && !c->answered);
+	memcpy(c->b->copy, c->b->wire, writer_len(&w));
+	c->answered = true;
+	if (rq->api_key == api_key_join_group) {
+		const struct join_group_response *r = response;
+		size_t n = (size_t)r->member_id.len < sizeof(c->id) ? (size_t)r->member_id.len : sizeof(c->id) - 1;
+		memcpy(c->id, r->member_id.p, n);
+		c->id[n] = '\0';
+		c->error = r->error_code;
+		c->generation = r->generation_id;
+		c->leads = r->error_code == 0 && bytes_equal(r->leader, r->member_id);
+	} else if (rq->api_key == api_key_sync_group) {
+		c->error = ((const struct sync_group_response *)response)->error_code;
+	}
+}
+
+static void refuse(struct request *rq, struct now now)
+{
+	abort();
+}
+
+static const struct request_ops ops = {answer, refuse};
+
+static void prepare(struct bench *b, struct client *c, int16_t api, int16_t version)
+{
+	c->b = b;
+	c->answered = false;
+	c->error = -2;
+	c->rq = (struct request){.ops = &ops, .client_id = BYTES_LITERAL("consumer-orders-1"), .peer_addr = 0x0a010203, .api_key = api, .version = version};
+}
+
+/* What arrives, from bytes; the way to them is not measured. */
+static void *arrive(struct bench *b, struct client *c, const void *in, double *start)
+{
+	const struct message_type *type = message_request(c->rq.api_key);
+	struct writer w = writer_of(b->copy, WIRE);
+	struct arena arena = arena_of(b->block, WIRE);
+	type->encode(in, &w, c->rq.version);
+	*start = cpu_us();
+	void *out = arena_alloc(&arena, 1, type->size);
+	struct reader r = reader_of(b->copy, writer_len(&w));
+	CHECK(!w.full && out != NULL && type->decode(out, &r, c->rq.version, &arena));
+	return out;
+}
+
+static void join(struct bench *b, struct client *c)
+{
+	struct join_group_request_protocol protocol = {BYTES_LITERAL("range"), bytes_of(b->text, b->bytes)};
+	struct join_group_request in;
+	double start;
+	join_group_request_init(&in);
+	in.group_id = bytes_str(b->group);
+	in.member_id = bytes_str(c->id);
+	in.session_timeout_ms = 1800000;
+	in.rebalance_timeout_ms = 300000;
+	in.protocol_type = BYTES_LITERAL("consumer");
+	in.protocols = &protocol;
+	in.protocols_len = 1;
+	prepare(b, c, api_key_join_group, 9);
+	const void *arrived = arrive(b, c, &in, &start);
+	shard_join_group(b->shard, &c->rq, arrived, b->now);
+	note(b, JOIN, start);
+}
+
+static void sync(struct bench *b, struct client *c, struct sync_group_request_assignment *list)
+{
+	struct sync_group_request in;
+	double start;
+	sync_group_request_init(&in);
+	in.group_id = bytes_str(b->group);
+	in.member_id = bytes_str(c->id);
+	in.generation_id = c->generation;
+	in.protocol_type = BYTES_LITERAL("consumer");
+	in.protocol_name = BYTES_LITERAL("range");
+	in.assignments = list;
+	in.assignments_len = c->leads ? (int32_t)b->members : 0;
+	prepare(b, c, api_key_sync_group, 5);
+	const void *arrived = arrive(b, c, &in, &start);
+	shard_sync_group(b->shard, &c->rq, arrived, b->now);
+	note(b, c->leads ? LEADER_SYNC : SYNC, start);
+}
+
+static void leave(struct bench *b, struct client *c)
+{
+	struct leave_group_request in;
+	leave_group_request_init(&in);
+	in.group_id = bytes_str(b->group);
+	in.member_id = bytes_str(c->id);
+	prepare(b, c, api_key_leave_group, 2);
+	double start = cpu_us();
+	shard_leave_group(b->shard, &c->rq, &in, b->now);
+	note(b, REBALANCE, start);
+}
+
+static void round_of(struct bench *b, enum phase phase, uint64_t us)
+{
+	b->now.us += us;
+	b->now.wall_ms += (int64_t)(us / 1000);
+	log_poll(b->log, b->now);
+	double start = cpu_us();
+	shard_tick(b->shard, 256, b->now);
+	note(b, phase, start);
+}
+
+static void settle(struct bench *b, enum phase phase, int16_t error)
+{
+	for (unsigned int i = 0; i < b->members; i++) {
+		while (!b->clients[i].answered)
+			round_of(b, phase, 20);
+		CHECK(b->clients[i].error == error);
+	}
+}
+
+/* Forms a group, hands in its assignment, has everybody sync once more and one of them leave before the answers. */
+static void run(struct bench *b, unsigned int number)
+{
+	struct sync_group_request_assignment *list = calloc(b->members, sizeof(*list));
+	snprintf(b->group, sizeof(b->group), "group-%u", number);
+	for (unsigned int k = 0; k < 2; k++) {
+		for (unsigned int i = 0; i < b->members; i++) {
+			if (k == 0)
+				b->clients[i].id[0] = '\0';
+			join(b, &b->clients[i]);
+			CHECK(k == 1 || b->clients[i].error == 79);
+		}
+	}
+	round_of(b, FORM, 1000);
+	settle(b, FORM, 0);
+	for (unsigned int i = 0; i < b->members; i++)
+		list[i] = (struct sync_group_request_assignment){bytes_str(b->clients[i].id), bytes_of(b->text, b->bytes)};
+	for (unsigned int i = 0; i < b->members; i++)
+		if (!b->clients[i].leads)
+			sync(b, &b->clients[i], NULL);
+	for (unsigned int i = 0; i < b->members; i++)
+		if (b->clients[i].leads)
+			sync(b, &b->clients[i], list);
+	settle(b, STORE, 0);
+	for (unsigned int i = 0; i < b->members; i++)
+		join(b, &b->clients[i]);
+	settle(b, FORM, 0);
+	for (unsigned int i = 0; i < b->members; i++)
+		if (!b->clients[i].leads)
+			sync(b, &b->clients[i], NULL);
+		else
+			b->clients[i].error = 27;
+	struct client gone = {.b = b};
+	for (unsigned int i = 0; i < b->members; i++)
+		if (b->clients[i].leads)
+			memcpy(gone.id, b->clients[i].id, sizeof(gone.id));
+	leave(b, &gone);
+	settle(b, ABORT, 27);
+	free(list);
+}
+
+static void measure(struct bench *b, unsigned int runs)
+{
+	double best[PHASES], all[PHASES] = {0}, took[PHASES];
+	for (unsigned int k = 0; k < runs; k++) {
+		memset(b->worst, 0, sizeof(b->worst));
+		memset(b->took, 0, sizeof(b->took));
+		run(b, k);
+		for (unsigned int p = 0; p < PHASES; p++) {
+			best[p] = k == 0 || b->worst[p] < best[p] ? b->worst[p] : best[p];
+			took[p] = k == 0 || b->took[p] < took[p] ? b->took[p] : took[p];
+			all[p] = b->worst[p] > all[p] ? b->worst[p] : all[p];
+		}
+	}
+	printf("members %u, %u bytes of subscription and of assignment each, %u runs\n", b->members, b->bytes, runs);
+	for (unsigned int p = 0; p < PHASES; p++)
+		printf("%s worst_us %.0f (of all runs %.0f) sum_us %.0f\n", phase_names[p], best[p], all[p], took[p]);
+	double worst = 0;
+	for (unsigned int p = 0; p < PHASES; p++)
+		worst = best[p] > worst ? best[p] : worst;
+	printf("worst_pause %.0f us\n", worst);
+}
+
+int main(int argc, char **argv)
+{
+	struct bench b = {.members = 10000, .bytes = 100};
+	uint64_t random[2] = {0x1234, 0x5678};
+	unsigned int runs = 5;
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--quick") == 0) {
+			b.members = 500;
+			runs = 2;
+		} else if (strcmp(argv[i], "--members") == 0 && i + 1 < argc) {
+			b.members = (unsigned int)atoi(argv[++i]);
+		} else if (strcmp(argv[i], "--runs") == 0 && i + 1 < argc) {
+			runs = (unsigned int)atoi(argv[++i]);
+		} else if (strcmp(argv[i], "--bytes") == 0 && i + 1 < argc) {
+			b.bytes = (unsigned int)atoi(argv[++i]);
+		} else {
+			fprintf(stderr, "usage: micro_slice [--quick] [--members N] [--runs N] [--bytes N]\n");
+			return 2;
+		}
+	}
+	if (b.members < 2 || runs < 1 || runs > RUNS_MAX || b.bytes > 4096) {
+		fprintf(stderr, "micro_slice: at least 2 members, 1 to %d runs, at most 4096 bytes\n", RUNS_MAX);
+		return 2;
+	}
+	b.settings = (struct group_settings){.group_min_session_timeout_ms = 6000, .group_max_session_timeout_ms = 1800000, .group_max_size = INT32_MAX,
+					     .offset_metadata_max_bytes = 4096, .journal_events = 16};
+	b.now = (struct now){1000000, 1700000000000};
+	b.log = log_memory_new();
+	b.shard = shard_new(0, b.log, &b.settings, &b.stats, random, b.now);
+	b.clients = calloc(b.members, sizeof(*b.clients));
+	b.text = calloc(1, b.bytes + 1);
+	b.wire = malloc(WIRE);
+	b.copy = malloc(WIRE);
+	b.block = malloc(WIRE);
+	CHECK(b.log != NULL && b.shard != NULL && b.clients != NULL && b.text != NULL && b.wire != NULL && b.copy != NULL && b.block != NULL);
+	measure(&b, runs);
+	shard_free(b.shard);
+	log_free(b.log);
+	free(b.clients);
+	free(b.text);
+	free(b.wire);
+	free(b.copy);
+	free(b.block);
+	return 0;
+}
