@@ -27,6 +27,7 @@ except ImportError as e:
     sys.exit(77)
 
 BOOTSTRAP, TOPIC, SHARDS, WAIT_SECONDS = os.environ["MUSTER_BOOTSTRAP"], "__consumer_offsets", 50, 30
+NEWEST = {"one": 6, "two": 10}  # what follow() leaves committed; older records may be cleaned away
 
 
 def consumer(group):
@@ -93,23 +94,26 @@ def follow():
     assert follower.found[3:] == [("one", n) for n in (3, 4, 5, 6)], follower.found
     partition = max(follower.places, key=lambda p: follower.places[p][1])
     offset, stamp = follower.places[partition]
-    for at, expected in ((stamp, offset), (0, 0), (stamp + 10**6, -1)):
+    for at, least, most in ((stamp, 0, offset), (0, 0, offset), (stamp + 10**6, -1, -1)):  # older records may have been cleaned away by now
         found = follower.client.offsets_for_times([TopicPartition(TOPIC, partition, at)], timeout=WAIT_SECONDS)[0]
-        assert found.error is None and (found.offset == expected or (at == stamp and found.offset <= offset)), found
+        assert found.error is None and least <= found.offset <= most, found
     assert follower.client.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=WAIT_SECONDS) == (0, offset + 1)
     follower.client.close()
     print("confluent-kafka: from the beginning, live, over a kill, by time", flush=True)
 
 
 def kafka_python():
-    client, found = KafkaConsumer(bootstrap_servers=BOOTSTRAP, auto_offset_reset="earliest", enable_auto_commit=False), []
+    client, newest = KafkaConsumer(bootstrap_servers=BOOTSTRAP, auto_offset_reset="earliest", enable_auto_commit=False), {}
     client.assign([PythonPartition(TOPIC, p) for p in range(SHARDS)])
     client.seek_to_beginning()
 
     def step():
         for messages in client.poll(100).values():
-            found.extend(r for r in (offset_record(m.key, m.value) for m in messages) if r)
-    until(found, 7, step)
+            newest.update(r for r in (offset_record(m.key, m.value) for m in messages) if r)
+    end = time.monotonic() + WAIT_SECONDS
+    while newest != NEWEST and time.monotonic() < end:
+        step()
+    assert newest == NEWEST, newest
     client.close()
     print("kafka-python: from the beginning", flush=True)
 
@@ -118,7 +122,7 @@ def kcat():
     done = subprocess.run(["kcat", "-b", BOOTSTRAP, "-C", "-t", TOPIC, "-o", "beginning", "-e", "-q", "-f", "%p %o %K %S\\n"], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=60, check=True)
     lines = [line.split() for line in done.stdout.splitlines()]
-    assert len(lines) >= 7 and all(len(line) == 4 for line in lines), done.stdout
+    assert len(lines) >= len(NEWEST) and all(len(line) == 4 for line in lines), done.stdout
     print(f"kcat: {len(lines)} records", flush=True)
 
 
@@ -128,7 +132,7 @@ def java():
     except broker.Missing as e:
         print(f"note: the console consumer was left out: {e}", flush=True)
         return
-    for formatter, kind, least in (("OffsetsMessageFormatter", 1, 7), ("GroupMetadataMessageFormatter", 2, 2)):
+    for formatter, kind, least in (("OffsetsMessageFormatter", 1, 2), ("GroupMetadataMessageFormatter", 2, 2)):
         done = subprocess.run(["java", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", f"{jars}/*",
                                "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", BOOTSTRAP, "--topic", TOPIC, "--from-beginning",
                                "--formatter", f"org.apache.kafka.tools.consumer.{formatter}", "--timeout-ms", "6000"],
