@@ -88,7 +88,7 @@ static void append(struct log *log, unsigned int shard, struct log_entry *entrie
 {
 	int16_t error;
 	while (log_append(log, shard, entries, n, &error, now_read()) == 0) {
-		CHECK(error == 56);
+		CHECK(error == 19);
 		log_poll(log, now_read());
 		usleep(50); /* the next segment is being made */
 	}

@@ -50,6 +50,7 @@ static bool storage_open_store(struct storage *s, char *err, size_t err_len)
 		.shards = (unsigned int)cfg->offsets_topic_num_partitions,
 		.segment_bytes = (uint64_t)cfg->log_segment_bytes,
 		.total_bytes = (uint64_t)cfg->log_total_bytes,
+		.reserve_bytes = (uint64_t)(cfg->log_reserve_bytes < cfg->log_segment_bytes / 2 ? cfg->log_reserve_bytes : cfg->log_segment_bytes / 2),
 		.dirty_percent = (unsigned int)cfg->log_cleaner_min_cleanable_percent,
 		.retention_ms = cfg->log_cleaner_delete_retention_ms,
 		.keep_bytes = KEEP_BYTES,

@@ -13,6 +13,7 @@
 #include "coordinator/log/segment.h"
 #include "coordinator/log/shards_block.h"
 
+#define RUN_SLACK (4 * (uint64_t)FORMAT_ALIGN) /* what a clean file may become longer: leader epochs, the rest of blocks */
 #define SLICE_RECORDS 32u /* judged per step */
 #define RETRY_US (10 * US_PER_S)
 #define DISK_WISH_US 100 /* how often to look after the disk */
@@ -103,15 +104,31 @@ static size_t run_shards_payload(const struct cleaner *c)
 	return shards_block_bytes(c->cfg.id.shards, epochs);
 }
 
-/* What is reserved for a run that begins with the file at `at`: that and those it is joined with as they are, and half a segment of others behind. */
+/* Bytes that what counts of a file may need. A cleaned one is packed as its successor will be. */
+static uint64_t run_worst(const struct log_file *f)
+{
+	return f->clean ? f->bytes + RUN_SLACK : clean_out_worst(f->bytes);
+}
+
+static uint64_t run_front(const struct cleaner *c)
+{
+	return FORMAT_ALIGN + block_bytes(run_shards_payload(c));
+}
+
+/* No new file becomes longer than this, so that another run can always take it: a segment and a half. */
+static uint64_t run_limit(const struct cleaner *c)
+{
+	return run_front(c) + clean_out_worst(c->cfg.segment_bytes) + c->cfg.segment_bytes / 2;
+}
+
+/* What is reserved for a run that begins with the file at `at`, which may be joined with others, or of a time when segments were longer. */
 static uint64_t run_capacity(const struct cleaner *c, size_t at)
 {
-	uint64_t front = FORMAT_ALIGN + block_bytes(run_shards_payload(c)), bytes = 0;
+	uint64_t least = run_limit(c) + RUN_SLACK, bytes = run_front(c);
 	const struct log_files *files = c->cfg.files;
 	for (size_t i = at; i < files->len && (i == at || files->list[i]->joined); i++)
-		bytes += clean_out_worst(files->list[i]->bytes);
-	uint64_t least = clean_out_worst(c->cfg.segment_bytes);
-	return front + (bytes > least ? bytes : least) + c->cfg.segment_bytes / 2;
+		bytes += run_worst(files->list[i]);
+	return bytes > least ? bytes : least;
 }
 
 static void run_open_input(struct cleaner *c)
@@ -145,7 +162,7 @@ static bool run_takes_more(const struct cleaner *c)
 		return true;
 	if (!c->cfg.alone && (f->old || c->cfg.files->list[c->at]->old))
 		return false;
-	return c->out.at + block_bytes(c->out.len) + clean_out_worst(f->bytes) <= c->out.capacity;
+	return c->out.at + block_bytes(c->out.len) + run_worst(f) <= run_limit(c);
 }
 
 static void run_finish(struct cleaner *c)
@@ -425,6 +442,22 @@ static bool step_idle(struct cleaner *c, bool urgent, uint64_t appended, struct 
 	return run_begin(c);
 }
 
+bool cleaner_lacks(const struct cleaner *c, uint64_t *bytes)
+{
+	if (!c->owned || c->cfg.dirty_percent == 0 || c->stopped || c->out.state != OUT_NONE)
+		return false;
+	uint64_t capacity = run_capacity(c, c->left > 0 ? c->at : 0);
+	if (2 * c->cfg.segment_bytes + capacity > c->cfg.total_bytes) /* it never fits */
+		return false;
+	*bytes += capacity;
+	return true;
+}
+
+uint64_t cleaner_reserving(const struct cleaner *c)
+{
+	return c->out.state == OUT_CREATE ? c->out.capacity : 0;
+}
+
 uint64_t cleaner_step(struct cleaner *c, bool urgent, uint64_t appended, struct now now)
 {
 	bool more = false;
@@ -447,7 +480,7 @@ uint64_t cleaner_step(struct cleaner *c, bool urgent, uint64_t appended, struct 
 	if (more)
 		return now.us;
 	if (c->state != CLEANER_IDLE || c->out.op.pending || c->in.op.pending)
-		return now.us + DISK_WISH_US;
+		return c->cfg.disk->wakes ? TIME_NEVER : now.us + DISK_WISH_US;
 	if (c->retry_us > now.us)
 		return c->retry_us;
 	return c->out.state == OUT_NONE || c->left > 0 ? now.us + US_PER_S : TIME_NEVER;

@@ -90,6 +90,13 @@ void cleaner_set_owner(struct cleaner *c, const struct log_owner *owner);
 /* A file was closed. */
 void cleaner_look(struct cleaner *c);
 /*
+ * True: it has nothing reserved to clean with, and adds what it wants to *bytes. Who needs space as well lets it go first, for only it can give some
+ * back.
+ */
+bool cleaner_lacks(const struct cleaner *c, uint64_t *bytes);
+/* Bytes that it is just reserving, which the disk may still count as free. */
+uint64_t cleaner_reserving(const struct cleaner *c);
+/*
  * One slice. `urgent`: space is short, so clean whatever there is, if anything was appended since the last pass (`appended` is the log's position).
  * Returns the microsecond of its next wish.
  */

@@ -33,6 +33,7 @@ enum disk_verb {
 	DISK_CLOSE,  /* file */
 	DISK_RENAME, /* name -> to; replaces */
 	DISK_REMOVE, /* name */
+	DISK_SPACE,  /* result: bytes that are free, as far as that is known */
 	DISK_LIST,   /* buf: all names, each ended by a zero byte, len: bytes; the caller frees buf */
 };
 

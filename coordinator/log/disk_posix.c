@@ -22,6 +22,7 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -158,6 +159,14 @@ static int64_t posix_sync_folder(const struct disk_posix *d, int result)
 	return result != 0 || fsync(d->folder) != 0 ? -errno : 0;
 }
 
+static int64_t posix_space(const struct disk_posix *d)
+{
+	struct statvfs fs;
+	if (fstatvfs(d->folder, &fs) != 0)
+		return -errno;
+	return (int64_t)(fs.f_bavail < INT64_MAX / fs.f_frsize ? fs.f_bavail * fs.f_frsize : INT64_MAX);
+}
+
 static int64_t posix_list(const struct disk_posix *d, struct disk_op *op)
 {
 	int fd = openat(d->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -208,6 +217,8 @@ static int64_t posix_run(const struct disk_posix *d, struct disk_op *op)
 		return posix_sync_folder(d, renameat(d->folder, op->name, d->folder, op->to));
 	case DISK_REMOVE:
 		return posix_sync_folder(d, unlinkat(d->folder, op->name, 0));
+	case DISK_SPACE:
+		return posix_space(d);
 	case DISK_LIST:
 		return posix_list(d, op);
 	}

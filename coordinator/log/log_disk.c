@@ -8,14 +8,17 @@
  *   io:    IDLE -> BLOCK -> IDLE           a block is being written
  *          IDLE -> FLUSH -> SEAL -> IDLE   the segment ends: what is only written is flushed, END follows, then the next segment becomes the
  *                                          current one; when every block was durable by itself, FLUSH is left out
- *   make:  NONE -> CREATE -> HEAD -> RENAME -> READY      the next segment, made in advance
+ *   make:  NONE -> SPACE -> CREATE -> HEAD -> RENAME -> READY      the next segment, made in advance
  *                    any failure -> UNDO -> WAIT (a second) -> NONE
  *
  * Invariants:
  *  1. An append is taken only if its block fits into what is reserved on the disk already: the current segment, or the next one when that is READY.
- *     So a full disk refuses appends and never fails a write of what was taken.
+ *     So a full disk refuses appends and never fails a write of what was taken. While there is no next segment, the last reserve_bytes of the
+ *     current one are for tombstones: what frees space must go on.
  *  2. At most one block is on its way, and nothing is written to a segment before END of the one before is durable.
- *  3. A failed write is final: nothing is written or acknowledged after it, for nobody knows what the disk kept.
+ *  3. A failed write is final: nothing is written or acknowledged after it, for nobody knows what the disk kept. Except for lack of space, on file systems
+ *     that reserve nothing: then the same block is written again, all of it, until there is room; nothing is taken meanwhile.
+ *  4. The cleaner gets its reserve before a segment is made, once space is short.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -35,10 +38,10 @@
 #define BUFFER_MIN (64u * 1024)
 #define LINE_MAX 300
 
-enum { ERROR_RECORD_TOO_LARGE = 10, ERROR_STORAGE = 56 }; /* Kafka's */
+enum { ERROR_RECORD_TOO_LARGE = 10, ERROR_NOT_ENOUGH_REPLICAS = 19, ERROR_STORAGE = 56 }; /* Kafka's */
 
 enum io_state { IO_IDLE, IO_BLOCK, IO_FLUSH, IO_SEAL };
-enum make_state { MAKE_NONE, MAKE_CREATE, MAKE_HEAD, MAKE_RENAME, MAKE_READY, MAKE_UNDO, MAKE_WAIT };
+enum make_state { MAKE_NONE, MAKE_SPACE, MAKE_CREATE, MAKE_HEAD, MAKE_RENAME, MAKE_READY, MAKE_UNDO, MAKE_WAIT };
 
 struct segment {
 	int file;
@@ -73,6 +76,7 @@ struct log_disk {
 	struct disk_op io_op, make_op, close_op;
 	uint8_t *end_block, *head_block;
 	uint64_t retry_us;
+	uint64_t stalled_us; /* when the block that found no space is written again; 0: none did */
 	int make_error; /* why the last attempt to make a segment failed */
 	struct log_disk_status status;
 	bool begun, closing;
@@ -124,14 +128,33 @@ static bool buffer_grow(struct buffer *b, size_t payload)
 
 /* ---- room ---- */
 
+static bool no_space(int64_t result)
+{
+	return result == -ENOSPC || result == -EDQUOT;
+}
+
 static bool segment_fits(const struct log_disk *d, uint64_t at, size_t payload)
 {
 	return at + block_bytes(payload) + block_bytes(0) <= d->cfg.segment_bytes;
 }
 
-static bool log_has_room(const struct log_disk *d, size_t payload)
+/* `frees`: it is there to make room, so it may use the reserve. */
+static bool log_has_room(const struct log_disk *d, size_t payload, bool frees)
 {
-	return segment_fits(d, d->current.at, payload) || (d->make == MAKE_READY && segment_fits(d, d->next.at, payload));
+	if (d->stalled_us != 0)
+		return false;
+	if (d->make == MAKE_READY && segment_fits(d, d->next.at, payload))
+		return true;
+	uint64_t reserve = frees ? 0 : d->cfg.reserve_bytes;
+	return segment_fits(d, d->current.at + reserve, payload);
+}
+
+static bool only_tombstones(const struct log_entry *entries, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (!bytes_is_null(entries[i].value))
+			return false;
+	return true;
 }
 
 static void refuse_full(struct log_disk *d)
@@ -161,7 +184,8 @@ static uint64_t log_disk_append(struct log *log, unsigned int shard, struct log_
 		return 0;
 	struct buffer *b = &d->filling;
 	size_t payload = b->len + ENTRY_HEAD + size;
-	if (!log_has_room(d, payload)) {
+	if (!log_has_room(d, payload, only_tombstones(entries, n))) {
+		*error = ERROR_NOT_ENOUGH_REPLICAS; /* clients hear COORDINATOR_NOT_AVAILABLE, and come again */
 		refuse_full(d);
 		return 0;
 	}
@@ -180,7 +204,7 @@ static uint64_t log_disk_append(struct log *log, unsigned int shard, struct log_
 	b->len = payload;
 	d->appended += n;
 	b->position = d->appended;
-	if (d->status.full) {
+	if (d->status.full && log_has_room(d, payload, false)) {
 		d->status.full = false;
 		say(d, "log: there is room again, commits and assignments are taken");
 	}
@@ -217,11 +241,31 @@ static struct log_file *make_info(const struct log_disk *d)
 	return f;
 }
 
+/* With what the cleaner has to get first. */
+static uint64_t make_wants(const struct log_disk *d)
+{
+	uint64_t wanted = d->cfg.segment_bytes;
+	if (d->begun)
+		cleaner_lacks(&d->cleaner, &wanted);
+	return wanted;
+}
+
+static void make_begin(struct log_disk *d)
+{
+	if (d->status.bytes + make_wants(d) > d->cfg.total_bytes) {
+		d->make_error = EDQUOT;
+		d->make = MAKE_WAIT;
+		return;
+	}
+	d->make_op = (struct disk_op){.verb = DISK_SPACE};
+	make_submit(d, MAKE_SPACE, DISK_SPACE);
+}
+
 static void make_create(struct log_disk *d)
 {
 	struct segment *next = &d->next;
-	if (d->status.bytes + d->cfg.segment_bytes > d->cfg.total_bytes) {
-		d->make_error = EDQUOT;
+	if (d->make_op.result >= 0 && (uint64_t)d->make_op.result < make_wants(d) + (d->begun ? cleaner_reserving(&d->cleaner) : 0)) {
+		d->make_error = ENOSPC;
 		d->make = MAKE_WAIT;
 		return;
 	}
@@ -276,7 +320,10 @@ static void make_step(struct log_disk *d, struct now now)
 	switch (d->make) {
 	case MAKE_NONE:
 		if (!d->closing && !d->status.failed)
-			make_create(d);
+			make_begin(d);
+		break;
+	case MAKE_SPACE:
+		make_create(d);
 		break;
 	case MAKE_CREATE:
 		ok ? make_head(d) : make_failed(d);
@@ -396,11 +443,32 @@ static void io_block_done(struct log_disk *d)
 	d->status.flushes++;
 }
 
+/* A block of the current segment found no space on the disk. It is written again as a whole, until it does. False: not now. */
+static bool io_again(struct log_disk *d, struct now now)
+{
+	if (d->stalled_us == 0) {
+		d->stalled_us = now.us + RETRY_US;
+		d->make_error = (int)-d->io_op.result;
+		refuse_full(d);
+	}
+	if (now.us < d->stalled_us)
+		return false;
+	d->stalled_us = now.us + RETRY_US;
+	disk_submit(d->cfg.disk, &d->io_op);
+	return false;
+}
+
 /* A completed operation takes effect. False: one is still on its way. */
-static bool io_finish(struct log_disk *d)
+static bool io_finish(struct log_disk *d, struct now now)
 {
 	if (d->io_op.pending)
 		return false;
+	if ((d->io == IO_BLOCK || d->io == IO_SEAL) && no_space(d->io_op.result) && !d->closing)
+		return io_again(d, now);
+	if (d->stalled_us != 0) {
+		d->stalled_us = 0;
+		d->make_error = d->make == MAKE_READY ? 0 : d->make_error;
+	}
 	if (d->io != IO_IDLE && d->io_op.result < 0) {
 		d->io = IO_IDLE;
 		io_fail(d);
@@ -436,9 +504,9 @@ static void close_step(struct log_disk *d)
 	disk_submit(d->cfg.disk, &d->close_op);
 }
 
-static void io_step(struct log_disk *d)
+static void io_step(struct log_disk *d, struct now now)
 {
-	if (!io_finish(d) || d->status.failed || d->filling.len == 0)
+	if (!io_finish(d, now) || d->status.failed || d->filling.len == 0)
 		return;
 	if (segment_fits(d, d->current.at, d->filling.len))
 		io_write_block(d);
@@ -453,12 +521,24 @@ static bool log_must_write(const struct log_disk *d)
 
 static bool make_busy(const struct log_disk *d)
 {
-	return d->make_op.pending || d->make == MAKE_CREATE || d->make == MAKE_HEAD || d->make == MAKE_RENAME || d->make == MAKE_UNDO;
+	return d->make_op.pending || d->make == MAKE_SPACE || d->make == MAKE_CREATE || d->make == MAKE_HEAD || d->make == MAKE_RENAME || d->make == MAKE_UNDO;
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+/* Space that it has freed may be what a segment waits for. */
+static uint64_t clean_step(struct log_disk *d, struct now now)
+{
+	uint64_t before = d->status.bytes;
+	if (d->closing)
+		return TIME_NEVER;
+	uint64_t wish = cleaner_step(&d->cleaner, d->make_error != 0, d->appended, now);
+	if (d->status.bytes < before && d->make == MAKE_WAIT)
+		d->retry_us = 1;
+	return wish;
 }
 
 static uint64_t log_disk_poll(struct log *log, struct now now)
@@ -468,10 +548,12 @@ static uint64_t log_disk_poll(struct log *log, struct now now)
 		return TIME_NEVER;
 	disk_poll(d->cfg.disk);
 	close_step(d);
-	io_step(d);
+	io_step(d, now);
 	make_step(d, now);
 	bool reads = log_reader_step(&d->reader, now) && !(d->reader.stream.op.pending && d->cfg.disk->wakes);
-	uint64_t wish = d->closing ? TIME_NEVER : cleaner_step(&d->cleaner, d->status.full, d->appended, now);
+	uint64_t wish = clean_step(d, now);
+	if (d->stalled_us != 0 && !d->io_op.pending)
+		return earlier(wish, d->stalled_us);
 	if ((log_must_write(d) && !(d->io_op.pending && d->cfg.disk->wakes)) || reads)
 		return now.us;
 	if ((make_busy(d) && !(d->make_op.pending && d->cfg.disk->wakes)) || (close_busy(d) && !(d->close_op.pending && d->cfg.disk->wakes)))

@@ -24,7 +24,8 @@ struct log_disk_config {
 	unsigned int workers; /* that have logs in this folder; 0 counts as 1 */
 	unsigned int shards;
 	uint64_t segment_bytes; /* rounded up to FORMAT_ALIGN; a batch is never longer than a segment holds */
-	uint64_t total_bytes;	/* of all segments on the disk, those of earlier starts included */
+	uint64_t total_bytes;	/* of all files on the disk, those of earlier starts included */
+	uint64_t reserve_bytes; /* of the last segment that could be made: kept for tombstones; less than a segment */
 	enum log_flush flush;
 	unsigned int dirty_percent; /* cleaner.h; 0: nothing is ever cleaned */
 	int64_t retention_ms;	    /* grace time of tombstones */

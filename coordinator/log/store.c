@@ -72,6 +72,7 @@ static struct log *store_make_log(struct store *s, unsigned int worker)
 		.flush = s->cfg.flush,
 		.dirty_percent = s->cfg.dirty_percent,
 		.retention_ms = s->cfg.retention_ms,
+		.reserve_bytes = s->cfg.reserve_bytes,
 		.say = store_say,
 		.say_arg = s,
 	};

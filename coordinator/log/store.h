@@ -18,6 +18,7 @@ struct store_config {
 	unsigned int workers; /* one log each */
 	unsigned int shards;
 	uint64_t segment_bytes, total_bytes; /* log_disk.h; total_bytes is shared out to the workers */
+	uint64_t reserve_bytes;		     /* log_disk.h */
 	unsigned int dirty_percent;	     /* log_disk.h */
 	int64_t retention_ms;		     /* log_disk.h */
 	uint64_t keep_bytes;		     /* recover.h */

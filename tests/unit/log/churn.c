@@ -130,6 +130,7 @@ static bool churn_begin(struct churn *c, struct recover *rc, unsigned int worker
 		.flush = c->flush,
 		.dirty_percent = c->dirty_percent,
 		.retention_ms = c->retention_ms,
+		.reserve_bytes = c->reserve_bytes,
 		.random = sim_random(&c->random),
 		.say = churn_say,
 		.say_arg = c,

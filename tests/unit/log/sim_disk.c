@@ -165,6 +165,8 @@ static int64_t sim_finish(struct sim_disk *d, struct disk_op *op)
 	case DISK_WRITE:
 		return 0;
 	case DISK_WRITE_DURABLE:
+		if (d->no_space)
+			return -ENOSPC;
 		if (d->fail_write > 0 && --d->fail_write == 0)
 			return -EIO;
 		sim_make_sure(d, op->file, op->offset, op->len);
@@ -183,6 +185,8 @@ static int64_t sim_finish(struct sim_disk *d, struct disk_op *op)
 		return sim_rename(d, op);
 	case DISK_REMOVE:
 		return sim_remove(d, op);
+	case DISK_SPACE:
+		return (int64_t)(d->capacity - d->used);
 	case DISK_LIST:
 		return sim_list(d, op);
 	}

@@ -22,6 +22,7 @@ struct sim_disk {
 	uint64_t ops;	      /* submitted so far */
 	uint64_t cut_at;      /* the power is cut when this operation is under way; 0: never */
 	uint64_t fail_write;  /* counts durable writes down; the one that makes it 0 fails */
+	bool no_space;	      /* durable writes find none, as on file systems that reserve nothing */
 	uint64_t fail_read;   /* the same for reads */
 	uint64_t writes;      /* durable writes submitted */
 	bool lazy;	      /* nothing completes in poll */

@@ -69,7 +69,7 @@ Test(clean, disk_use_under_churn_stays_below_three_times_the_live_data)
 		if (i > 600 && c->disk->used > worst)
 			worst = c->disk->used;
 	}
-	uint64_t live = churn_live(c), floor = 4 * c->segment_bytes;
+	uint64_t live = churn_live(c), floor = 5 * c->segment_bytes; /* written 1, next 1, kept to clean with 2.5, tiny as they are here */
 	cr_assert_gt(live, 20 * c->segment_bytes);
 	cr_assert_lt(worst, 3 * live + floor, "%zu bytes for %lu live ones", worst, (unsigned long)live);
 	cr_log_info("%zu bytes for %lu live ones: %.2f", worst, (unsigned long)live, (double)worst / (double)live);

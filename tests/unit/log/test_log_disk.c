@@ -79,9 +79,9 @@ Test(log_disk, full_disk)
 		for (int k = 0; k < 30; k++)
 			life_poll(l);
 	}
-	cr_assert_eq(error, 56);
+	cr_assert_eq(error, 19);
 	cr_assert(status(l).full && !status(l).failed);
-	cr_assert_eq(life_append(l, 0, 2, 700), 56);
+	cr_assert_eq(life_append(l, 0, 2, 700), 19);
 	cr_assert(strstr(l->said, "log: FULL") != NULL, "%s", l->said);
 	cr_assert(strstr(strstr(l->said, "FULL") + 4, "FULL") == NULL, "said once");
 	cr_assert_eq(l->acked, l->len, "what was taken is acknowledged");

@@ -319,7 +319,7 @@ static void real_folder(enum log_flush flush, bool uring)
 			int16_t error = 0;
 			uint64_t got;
 			while ((got = log_append(store_log(s, 0), 3, &e, 1, &error, now)) == 0) { /* the next segment is being made */
-				cr_assert_eq(error, 56);
+				cr_assert_eq(error, 19);
 				log_poll(store_log(s, 0), now);
 				now.us += 1000;
 				usleep(100);
