@@ -207,14 +207,15 @@ static void load(struct restart *b)
 	b->store = open_store(b, (uint64_t)1 << 30);
 	b->loader = loader_new();
 	struct loader_config cfg = {b->store, SHARDS, b->threads, give_shard, clock_of_loader, done, b};
-	CHECK(none != NULL && b->loader != NULL && loader_begin(b->loader, &cfg));
+	CHECK(none != NULL && b->loader != NULL);
+	for (unsigned int i = 0; i < SHARDS; i++)
+		CHECK((b->shards[i] = shard_new(i, none, &settings, NULL, random, now_read())) != NULL);
+	CHECK(loader_begin(b->loader, &cfg));
 	b->first_ns = 0;
 	first_hand_over = &b->first_ns;
 	b->stats = loader_stats(b->loader);
-	for (unsigned int i = 0; i < SHARDS; i++) {
-		b->shards[i] = shard_new(i, none, &settings, &b->stats[i], random, now_read());
+	for (unsigned int i = 0; i < SHARDS; i++)
 		shard_load_begin(b->shards[i], &b->stats[i]);
-	}
 	loader_go(b->loader);
 	sem_wait(&b->done);
 	cpu = cpu_s() - cpu;

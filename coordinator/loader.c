@@ -27,6 +27,7 @@ struct loader {
 	unsigned int *order; /* the list */
 	atomic_uint next;    /* place in it */
 	bool last;	     /* what is filled now is handed over */
+	struct shard **shards;
 	struct stats *stats;
 	atomic_bool *ready;
 	pthread_t *helpers;
@@ -38,7 +39,7 @@ static bool loader_record(void *arg, unsigned int shard, const struct log_entry 
 {
 	struct loader *l = arg;
 	struct now when = {0, 0}; /* sessions start when the shard is handed over */
-	return shard_replay(l->cfg.shard(l->cfg.arg, shard), entry, when);
+	return shard_replay(l->shards[shard], entry, when);
 }
 
 static void loader_fill_one(struct loader *l, unsigned int number)
@@ -46,7 +47,7 @@ static void loader_fill_one(struct loader *l, unsigned int number)
 	store_shard(l->cfg.store, number);
 	if (!l->last || atomic_load(&l->stop))
 		return;
-	shard_loaded(l->cfg.shard(l->cfg.arg, number), l->cfg.clock());
+	shard_loaded(l->shards[number], l->cfg.clock());
 	atomic_store_explicit(&l->ready[number], true, memory_order_release);
 }
 
@@ -123,10 +124,13 @@ bool loader_begin(struct loader *l, const struct loader_config *cfg)
 	l->ready = calloc(cfg->shards, sizeof(*l->ready));
 	l->helpers = calloc(cfg->threads, sizeof(*l->helpers));
 	l->stats = aligned_alloc(MUSTER_CACHE_LINE, bytes);
-	if (l->order == NULL || l->ready == NULL || l->helpers == NULL || l->stats == NULL)
+	l->shards = calloc(cfg->shards, sizeof(struct shard *));
+	if (l->order == NULL || l->ready == NULL || l->helpers == NULL || l->stats == NULL || l->shards == NULL)
 		return false;
 	memset(l->stats, 0, bytes);
 	l->cfg = *cfg;
+	for (unsigned int i = 0; i < cfg->shards; i++)
+		l->shards[i] = cfg->shard(cfg->arg, i);
 	l->begun = true;
 	return true;
 }
@@ -157,6 +161,7 @@ void loader_free(struct loader *l)
 	pthread_join(l->thread, NULL);
 	sem_destroy(&l->begin);
 	free(l->order);
+	free(l->shards);
 	free(l->ready);
 	free(l->helpers);
 	free(l->stats);

@@ -22,7 +22,7 @@ struct loader_config {
 	struct store *store;
 	unsigned int shards;
 	unsigned int threads; /* that fill shards, at least 1 */
-	struct shard *(*shard)(void *arg, unsigned int number);
+	struct shard *(*shard)(void *arg, unsigned int number); /* asked for each of them in loader_begin */
 	struct now (*clock)(void);
 	/* Called once, by the loader's thread: everything is loaded, or `err` says why nothing is. Not once loader_free is at work. */
 	void (*done)(void *arg, const char *err);

@@ -31,6 +31,7 @@ struct node {
 	uint64_t next_due; /* not later than any of `due` */
 	unsigned int loading; /* shards that the loader has */
 	uint64_t held_us;     /* nobody is declared dead before (shard_stalled) */
+	bool log_waits;	      /* the loader has the log, too */
 	bool (*ready)(void *arg, unsigned int shard);
 	void *ready_arg;
 	struct sessions sessions;
@@ -116,6 +117,7 @@ void node_load(struct node *node, struct stats *own, bool (*ready)(void *arg, un
 	for (unsigned int i = 0; i < node->shards_len; i++)
 		shard_load_begin(node->shards[i], &own[shard_number(node->shards[i])]);
 	node->loading = node->shards_len;
+	node->log_waits = true; /* for ever in a node without shards: nobody ever appends there */
 	node->ready = ready;
 	node->ready_arg = arg;
 }
@@ -134,6 +136,7 @@ static void node_take_ready(struct node *node)
 		shard_load_end(node->shards[i]);
 		shard_hold(node->shards[i], node->held_us);
 		node->loading--;
+		node->log_waits = false;
 		node->due[i] = 0;
 		node->next_due = 0;
 	}
@@ -288,7 +291,7 @@ static uint64_t node_tick(void *service, struct now now)
 	uint64_t wish = now.us + LOADING_LOOK_US;
 	if (unlikely(node->loading > 0 && !node->sessions.stopping))
 		node_take_ready(node);
-	if (node->loading < node->shards_len || node->loading == 0) {
+	if (!node->log_waits) {
 		wish = earlier(log_poll(node->log, now), node->loading > 0 ? wish : TIME_NEVER);
 		node_look_at_log(node);
 	}

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "muster/check.h"
+
 #include "coordinator/loader.h"
 #include "coordinator/storage.h"
 
@@ -116,7 +118,12 @@ void storage_set_wake(struct storage *s, unsigned int worker, int eventfd)
 static struct shard *storage_shard(void *arg, unsigned int number)
 {
 	struct storage *s = arg;
-	return node_loading_shard(s->nodes[number % (unsigned int)s->cfg->workers], number);
+	unsigned int w = 0;
+	while (!node_has_shard(s->nodes[w], number)) {
+		w++;
+		CHECK(w < (unsigned int)s->cfg->workers);
+	}
+	return node_loading_shard(s->nodes[w], number);
 }
 
 static void storage_done(void *arg, const char *err)

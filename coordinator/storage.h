@@ -20,7 +20,7 @@ struct log *storage_log(struct storage *s, unsigned int worker);
 void storage_set_wake(struct storage *s, unsigned int worker, int eventfd);
 
 /*
- * Before the first connection. The nodes (one per worker; shard i is that of nodes[i mod workers]) answer as loading until the loader has filled their shards.
+ * Before the first connection. The nodes (one per worker; each shard is one node's) answer as loading until the loader has filled their shards.
  * `done` is called once, by a thread of its own, or right here where there is nothing to load: err NULL: all is loaded. False: no memory.
  */
 bool storage_load(struct storage *s, struct node **nodes, struct now (*clock)(void), void (*done)(void *arg, const char *err), void *arg);

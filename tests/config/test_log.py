@@ -143,6 +143,22 @@ class Damage(LogCase):
         self.assertIn("--recover: maybe: allowed: refuse, skip-damaged", done.stderr)
 
 
+class Workers(LogCase):
+    def test_their_number_changes(self):
+        """Each shard's records are found whoever wrote them: the logs of one, three and two workers."""
+        wanted = {}
+        for start, workers in enumerate((1, 3, 2, 1), 1):
+            server = self.serve("--set", f"workers={workers}", ready="muster: ready, ")
+            ask = self.asker(server)
+            for group, offset in wanted.items():
+                self.assertEqual(self.fetch(ask, group), (0, offset), f"{group} after a start with {workers} workers")
+            for n in range(12):
+                if n % start == 0:
+                    self.assertEqual(self.commit(ask, 100 * start + n, f"group-{n}"), 0)
+                    wanted[f"group-{n}"] = 100 * start + n
+            self.stop(server)
+
+
 class FailingDisk(LogCase):
     def test_the_program_ends(self):
         server = self.serve()
