@@ -6,17 +6,17 @@
 
 static enum log_verdict owner_judge(void *arg, unsigned int shard, const struct log_entry *entry)
 {
-	return shard_judge(node_shard_at(arg, shard), entry);
+	return shard_judge(node_shard_by_number(arg, shard), entry);
 }
 
 static bool owner_owns(void *arg, unsigned int shard)
 {
-	return node_shard_at(arg, shard) != NULL;
+	return node_shard_by_number(arg, shard) != NULL;
 }
 
 static int64_t owner_applied(void *arg, unsigned int shard)
 {
-	const struct shard *s = node_shard_at(arg, shard);
+	const struct shard *s = node_shard_by_number(arg, shard);
 	return s == NULL ? 0 : shard_applied(s);
 }
 
