@@ -38,12 +38,13 @@ TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
 
 
 def settings(options):
-    expiry = {"offsets.retention.check.interval.ms": round(sequences.SLOT * 250), "offsets.retention.minutes": 1} if options.expiry else {}
+    check_ms = round(sequences.SLOT * 250) if options.expiry else 86400000  # else a long run would see empty groups go, on each server in its own time
     return {
         "group.initial.rebalance.delay.ms": round(sequences.INITIAL_DELAY * sequences.SLOT * 1000),
         "group.min.session.timeout.ms": sequences.MIN_SESSION_MS, "group.max.session.timeout.ms": sequences.MAX_SESSION_MS,
         "group.max.size": sequences.MAX_SIZE, "offset.metadata.max.bytes": sequences.METADATA_MAX,
-        "offsets.topic.num.partitions": sequences.PARTITIONS, **expiry,
+        "offsets.topic.num.partitions": sequences.PARTITIONS, "offsets.retention.check.interval.ms": check_ms,
+        "offsets.retention.minutes": 1 if options.expiry else 10080,
     }
 
 
