@@ -1,12 +1,15 @@
 """The crash rig: the server is killed at random moments under load, and after each start a ledger kept outside is compared. Run by
 deploy/with-muster --durable.
 
-usage: crash.py [--kills N] [--seed N]
+usage: crash.py [--kills N] [--seed N] [--cleaning]
 
 Load: groups of raw members that join, sync, commit and rebalance over and over; consumers of librdkafka and kafka-python that commit as
 fast as they can. Compared: every acknowledged commit is there or was overwritten by a later one that was sent; every acknowledged assignment is handed
 out again, byte by byte, in the generation it was given in, unless a later one was sent; nothing else is there; no offset goes back.
 Prints one line at the end, and one for every hundred kills.
+
+With --cleaning, for a server that cleans its log all the time, every second kill comes about when a cleaned file has got its name, while the files that it
+stands for are being removed; and it fails when no cleaned file was seen, or none of them or of the segments was ever removed.
 """
 import argparse
 import importlib.util
@@ -18,6 +21,7 @@ import threading
 import time
 
 from ledger import LEDGERS, PARTITIONS, TOPIC, Wrong
+from log_folder import LogFolder
 
 
 def wire_module():
@@ -258,6 +262,13 @@ class RawGroup:
         self.commits += 1
 
 
+def wait_to_kill(kill, folder, dice):
+    if folder is not None and kill % 2 == 0:
+        folder.wait_for_cleaned(3)
+    else:
+        time.sleep(dice.choice((0.02, 0.1, 0.3, 0.6)) * (0.5 + dice.random()))
+
+
 def restart():
     Starts.number += 1
     subprocess.run([os.environ["MUSTER_RESTART"], "kill"], check=True)
@@ -270,11 +281,21 @@ def summary(kills, groups, ledgers, started):
             f"{sum(g.checks for g in groups)} looks and {sum(l.checks for l in ledgers)} of real clients: 0 lost, 0 invented, 0 back")
 
 
+def cleaning(folder, kills, moved):
+    """The line about what was cleaned, and whether enough was."""
+    folder.look()
+    cleaned, segments = folder.removed()
+    return (f"{len(folder.cleaned)} cleaned files seen, new ones between {len(moved)} of {kills} kills; removed: {cleaned} cleaned files, "
+            f"{segments} of {len(folder.segments)} segments"), cleaned > 0 and segments > 0 and len(moved) > kills // 4
+
+
 def main():
     words = argparse.ArgumentParser()
     words.add_argument("--kills", type=int, default=12)
     words.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    words.add_argument("--cleaning", action="store_true")
     words = words.parse_args()
+    folder, moved = LogFolder() if words.cleaning else None, set()  # moved: the kills before which a new cleaned file was seen
     print(f"seed {words.seed}", flush=True)
     dice, stop, started = random.Random(words.seed), threading.Event(), time.monotonic()
     groups = [RawGroup(f"raw-{n}", 1 + n % 4, words.seed + n) for n in range(6)]
@@ -287,8 +308,12 @@ def main():
     wrong = None
     try:
         for kill in range(1, words.kills + 1):
-            time.sleep(dice.choice((0.02, 0.1, 0.3, 0.6)) * (0.5 + dice.random()))
+            had = 0 if folder is None else len(folder.cleaned)
+            wait_to_kill(kill, folder, dice)
             restart()
+            if folder is not None:
+                folder.look()
+                moved |= {kill} if len(folder.cleaned) > had else set()
             for ledger in ledgers:
                 ledger.check()
             wrong = next((g.wrong for g in groups + ledgers if g.wrong is not None), None)
@@ -313,7 +338,11 @@ def main():
             print(f"FAILED: {who.name} has done nothing: {vars(who)}")
             return 1
     print(summary(words.kills, groups, ledgers, started))
-    return 0
+    if folder is None:
+        return 0
+    line, enough = cleaning(folder, words.kills, moved)
+    print(line if enough else f"FAILED: too little was cleaned: {line}")
+    return 0 if enough else 1
 
 
 if __name__ == "__main__":
