@@ -4,7 +4,7 @@ deploy/with-muster --durable.
 usage: crash.py [--kills N] [--seed N] [--cleaning]
 
 Load: groups of raw members that join, sync, commit and rebalance over and over; consumers of librdkafka and kafka-python that commit as
-fast as they can. Compared: every acknowledged commit is there or was overwritten by a later one that was sent; every acknowledged assignment is handed
+fast as they can; groups that are written once and left alone (quiet.py). Compared: every acknowledged commit is there or was overwritten by a later one that was sent; every acknowledged assignment is handed
 out again, byte by byte, in the generation it was given in, unless a later one was sent; nothing else is there; no offset goes back.
 Prints one line at the end, and one for every hundred kills.
 
@@ -22,6 +22,7 @@ import time
 
 from ledger import LEDGERS, PARTITIONS, TOPIC, Wrong
 from log_folder import LogFolder
+from quiet import Quiet
 
 
 def wire_module():
@@ -275,10 +276,10 @@ def restart():
     Starts.number += 1
 
 
-def summary(kills, groups, ledgers, started):
+def summary(kills, groups, ledgers, quiet, started):
     return (f"{kills} kills in {time.monotonic() - started:.0f} s: {sum(g.commits for g in groups) + sum(l.commits for l in ledgers)} commits and "
             f"{sum(g.syncs for g in groups)} assignments acknowledged, {sum(g.compared for g in groups)} assignments compared in "
-            f"{sum(g.checks for g in groups)} looks and {sum(l.checks for l in ledgers)} of real clients: 0 lost, 0 invented, 0 back")
+            f"{sum(g.checks for g in groups)} looks and {sum(l.checks for l in ledgers)} of real clients, {quiet.compared} quiet offsets: 0 lost, 0 invented, 0 back")
 
 
 def cleaning(folder, kills, moved):
@@ -302,6 +303,8 @@ def main():
     ledgers = [kind(f"{kind.__name__}-{n}", words.seed + n) for kind in LEDGERS for n in range(2)]
     for ledger in ledgers:
         ledger.check()  # the client's package works at all
+    quiet = Quiet(lambda: Connection((HOST, int(PORT)), timeout=ANSWER_SECONDS), words.seed)
+    quiet.begin()
     threads = [threading.Thread(target=who.run, args=(stop,), daemon=True) for who in groups + ledgers]
     for thread in threads:
         thread.start()
@@ -311,6 +314,8 @@ def main():
             had = 0 if folder is None else len(folder.cleaned)
             wait_to_kill(kill, folder, dice)
             restart()
+            quiet.check()
+            quiet.change()
             if folder is not None:
                 folder.look()
                 moved |= {kill} if len(folder.cleaned) > had else set()
@@ -320,7 +325,7 @@ def main():
             if wrong is not None:
                 break
             if kill % 100 == 0:
-                print(summary(kill, groups, ledgers, started), flush=True)
+                print(summary(kill, groups, ledgers, quiet, started), flush=True)
         end = time.monotonic() + 20
         while wrong is None and any(g.checks == 0 or g.syncs == 0 for g in groups) and time.monotonic() < end:
             time.sleep(0.1)
@@ -337,7 +342,7 @@ def main():
         if who.commits == 0 or (isinstance(who, RawGroup) and (who.syncs == 0 or who.checks == 0)):
             print(f"FAILED: {who.name} has done nothing: {vars(who)}")
             return 1
-    print(summary(words.kills, groups, ledgers, started))
+    print(summary(words.kills, groups, ledgers, quiet, started))
     if folder is None:
         return 0
     line, enough = cleaning(folder, words.kills, moved)
