@@ -26,6 +26,7 @@ static const struct {
 	{CONFIG_ID_group_join_window_max_ms, SETTING_INT, true},
 	{CONFIG_ID_group_max_pending_members, SETTING_INT, true},
 	{CONFIG_ID_offset_metadata_max_bytes, SETTING_INT},
+	{CONFIG_ID_offsets_commit_timeout_ms, SETTING_INT},
 	{CONFIG_ID_offsets_retention_minutes, SETTING_INT},
 	{CONFIG_ID_offsets_retention_check_interval_ms, SETTING_LONG},
 	{CONFIG_ID_offsets_topic_num_partitions, SETTING_INT},

@@ -221,6 +221,7 @@ static void group_settings_of(const struct config *cfg, struct group_settings *o
 		.group_join_window_ms = (int32_t)cfg->group_join_window_ms,
 		.group_join_window_max_ms = (int32_t)cfg->group_join_window_max_ms,
 		.group_max_pending_members = (int32_t)cfg->group_max_pending_members,
+		.group_record_max_bytes = (int32_t)cfg->group_record_max_bytes,
 		.offset_metadata_max_bytes = (int32_t)cfg->offset_metadata_max_bytes,
 		.offsets_commit_timeout_ms = (int32_t)cfg->offsets_commit_timeout_ms,
 		.journal_events = (int32_t)cfg->journal_events,
