@@ -37,7 +37,7 @@ def wire_module():
 Closed, Connection = (lambda wire: (wire.Closed, wire.Connection))(wire_module())
 HOST, PORT = os.environ["MUSTER_BOOTSTRAP"].rsplit(":", 1)
 BROKEN = (Closed, TimeoutError, OSError)
-ANSWER_SECONDS, JOIN_SECONDS = 3, 10
+ANSWER_SECONDS, JOIN_SECONDS, SESSION_SECONDS = 3, 10, 60
 NONE, ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCE, MEMBER_ID_REQUIRED = 0, 22, 25, 27, 79
 
 
@@ -76,7 +76,7 @@ class Member:
             raise Interrupted from e
 
     def send_join(self, group):
-        self.send("JoinGroup", 5, group=group, session_ms=60000, rebalance_ms=60000, member=self.id, instance=None,
+        self.send("JoinGroup", 5, group=group, session_ms=SESSION_SECONDS * 1000, rebalance_ms=60000, member=self.id, instance=None,
                   protocols=[{"name": "range", "metadata": b"m"}])
 
 
@@ -326,8 +326,9 @@ def main():
                 break
             if kill % 100 == 0:
                 print(summary(kill, groups, ledgers, quiet, started), flush=True)
-        end = time.monotonic() + 20
-        while wrong is None and any(g.checks == 0 or g.syncs == 0 for g in groups) and time.monotonic() < end:
+        # a member whose leave got lost in a kill holds its group up until its session ends
+        end = time.monotonic() + SESSION_SECONDS + 30
+        while wrong is None and any(g.checks == 0 or g.syncs == 0 or g.commits == 0 for g in groups) and time.monotonic() < end:
             time.sleep(0.1)
             wrong = next((g.wrong for g in groups if g.wrong is not None), None)
     except Wrong as e:
