@@ -160,10 +160,25 @@ static bool rebalance_sync_try(struct purgatory_op *op)
 	return CONTAINER_OF(op, struct group, sync)->unsynced == 0;
 }
 
+/* A member of version 0 has a session as long as its rebalance timeout; whose session ends now goes alone, and the others may rejoin. */
+static bool rebalance_session_due(const struct group *group, struct now now)
+{
+	for (uint32_t i = 0; i < group->members_len; i++) {
+		const struct member *m = group->members[i];
+		if (m->join == NULL && m->sync == NULL && m->session.deadline <= now.us)
+			return true;
+	}
+	return false;
+}
+
 static void rebalance_sync_expired(struct purgatory_op *op, struct now now)
 {
 	struct group *group = CONTAINER_OF(op, struct group, sync);
 	CHECK(group->state == GROUP_COMPLETING || group->state == GROUP_STABLE);
+	if (rebalance_session_due(group, now)) {
+		rebalance_arm(group, &rebalance_sync, 1, now);
+		return;
+	}
 	group->expelling = true;
 	group->expelled = 0;
 	slice_start(group, now);

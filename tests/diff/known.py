@@ -68,7 +68,7 @@ def tied_vote(d):
         return False
     generation = [e for e in d.kafka_entries if e.name == "JoinGroup" and error_of(e) == 0 and
                   e.answer["generation"] == d.kafka_entry.answer["generation"]]
-    members = next((e.answer["members"] for e in generation if e.answer["members"]), [])
+    members = next((e.answer["members"] for e in generation if e.answer["members"] and e.answer["leader"] == d.kafka_entry.answer["leader"]), [])
     offers = []
     for member in members:
         said = [e for e in d.kafka_entries if e.name == "JoinGroup" and e.phase <= d.kafka_entry.answered and
@@ -120,14 +120,19 @@ def timer_of_nothing(d):
 
 
 def session_of_replacement(d):
-    """A static member was replaced without a rebalance by one that asks for another session timeout."""
-    sessions = {}
+    """A static member was replaced without a rebalance by one that asks for another session timeout than its last join did."""
+    members, sessions = {}, {}  # by instance id; by member id
     for e in d.kafka_entries:
-        if e.name == "JoinGroup" and e.version >= 5 and e.values["instance"] is not None and error_of(e) in (0, None) and e.step <= d.step:
-            before = sessions.setdefault(e.values["instance"], e.values["session_ms"])
-            if before != e.values["session_ms"] and e.values["member"] == "" and error_of(e) == 0 and e.answered == e.phase:
-                return True
-            sessions[e.values["instance"]] = e.values["session_ms"]
+        if e.name != "JoinGroup" or error_of(e) not in (0, None) or e.step > d.step:
+            continue
+        instance = e.values.get("instance") if e.version >= 5 else None
+        before = sessions.get(members.get(instance))
+        if instance is not None and e.values["member"] == "" and e.answered == e.phase and before not in (None, e.values["session_ms"]):
+            return True
+        member = e.answer["member"] if e.answered is not None else e.values["member"]
+        sessions[member] = e.values["session_ms"]
+        if instance is not None:
+            members[instance] = member
     return False
 
 

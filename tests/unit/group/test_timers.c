@@ -73,6 +73,18 @@ Test(timers, session_after_the_first_answer)
 	cr_expect_eq(rig_group(r)->members_len, 0);
 }
 
+Test(timers, a_session_that_ends_with_the_sync_timer_ends_first)
+{
+	rig_join(r, 0, "", NULL, 10000, 0, "range"); /* version 0: its rebalance timeout is its session timeout */
+	struct call *other = rig_join(r, 3, "", NULL, 60000, 5000, "range");
+	rig_pass(r, 6000);
+	cr_assert_eq(other->generation, 1);
+	rig_pass(r, 10010);
+	cr_expect_str_eq(rig_state(r), "PreparingRebalance");
+	cr_expect_eq(rig_group(r)->members_len, 1, "the other one may still rejoin");
+	cr_expect_eq(rig_heartbeat(r, other->id, NULL, 1)->error, 27);
+}
+
 Test(timers, pending_id)
 {
 	struct call *p = rig_join(r, 4, "", NULL, 8000, 60000, "range");
