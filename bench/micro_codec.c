@@ -3,8 +3,7 @@
  *
  * usage: micro_codec [OPERATIONS]
  *
- * Instructions instead of time, where no hardware counters are to be had: valgrind --tool=callgrind --toggle-collect=heartbeat_once
- * micro_codec N counts just the function below; divide by N.
+ * Instructions instead of time: bench/instructions, which takes the codec as part of the whole way.
  */
 #include <inttypes.h>
 #include <stdio.h>

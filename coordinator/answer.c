@@ -66,6 +66,8 @@ bool answer_keep_request(const struct api_call *call)
 
 void answer_forget(struct session_request *sr)
 {
+	if (likely(sr->bytes == NULL))
+		return;
 	if (sr->session != NULL)
 		sr->session->kept_bytes -= sr->bytes_len;
 	if (sr->bytes != sr->small)
@@ -143,7 +145,7 @@ static size_t answer_encode(struct sessions *all, const struct request *rq, cons
 	for (;;) {
 		struct writer w = writer_of(all->scratch.base, all->scratch.cap);
 		writer_u32(&w, 0);
-		response_header_encode(&w, rq->api_key, rq->version, rq->correlation_id);
+		response_header_put(&w, type, rq->version, rq->correlation_id);
 		type->encode(response, &w, rq->version);
 		if (likely(!w.full)) {
 			size_t len = writer_len(&w);

@@ -54,17 +54,19 @@ static inline int32_t decode_compact_length(struct reader *r)
 }
 
 /* `len` bytes, or null where that is allowed. */
-static inline struct bytes decode_slice(struct reader *r, int32_t len, bool nullable)
+static ALWAYS_INLINE struct bytes decode_slice(struct reader *r, int32_t len, bool nullable)
 {
 	if (unlikely(len < 0)) {
 		r->bad |= !nullable;
 		return BYTES_NULL;
 	}
-	const uint8_t *p = reader_take(r, (size_t)len);
-	return p == NULL ? BYTES_EMPTY : bytes_of(p, (size_t)len);
+	if (!reader_has(r, (size_t)len))
+		return BYTES_EMPTY;
+	r->p += len;
+	return bytes_of(r->p - len, (size_t)len);
 }
 
-static inline struct bytes decode_string(struct reader *r, bool flexible, bool nullable)
+static ALWAYS_INLINE struct bytes decode_string(struct reader *r, bool flexible, bool nullable)
 {
 	int32_t len = flexible ? decode_compact_length(r) : decode_int16(r);
 	if (unlikely(len > STRING_MAX))
@@ -107,7 +109,7 @@ static inline int32_t decode_count(struct reader *r, bool flexible, bool nullabl
 
 /* ---- arrays, with the decoders of their elements declared before use ---- */
 
-#define MESSAGE(name, kafka, key, lowest, highest, flexible) STRUCT(name, , )
+#define MESSAGE(name, kafka, key, lowest, highest, flexible)
 #define STRUCT(name, message, kafka)                                                                         \
 	static void name##_fields(struct name *m, struct reader *r, int version, bool flexible, struct arena *arena);
 #define END(name)
@@ -174,7 +176,7 @@ static inline int32_t decode_count(struct reader *r, bool flexible, bool nullabl
 /* ---- all fields of a struct ---- */
 
 /* The next tagged field: its number, its value as a reader of its own. */
-static inline struct reader decode_tagged(struct reader *r, uint32_t *tag)
+static ALWAYS_INLINE struct reader decode_tagged(struct reader *r, uint32_t *tag)
 {
 	*tag = reader_uvarint(r);
 	uint32_t size = reader_uvarint(r);
@@ -182,10 +184,11 @@ static inline struct reader decode_tagged(struct reader *r, uint32_t *tag)
 	return reader_of(p == NULL ? r->end : p, p == NULL ? 0 : size);
 }
 
-#define MESSAGE(name, kafka, key, lowest, highest, flexible) STRUCT(name, , )
-#define STRUCT(name, message, kafka)                                                                                 \
-	static void name##_fields(struct name *m, struct reader *r, int version, bool flexible, struct arena *arena) \
+#define FIELDS(call, name)                                                                                         \
+	static call void name##_fields(struct name *m, struct reader *r, int version, bool flexible, struct arena *arena) \
 	{
+#define MESSAGE(name, kafka, key, lowest, highest, flexible) FIELDS(ALWAYS_INLINE, name)
+#define STRUCT(name, message, kafka) FIELDS(, name)
 /* A tagged field must fill its size exactly. */
 #define END(name)                                                                                \
 	if (!flexible)                                                                           \
@@ -223,12 +226,18 @@ static inline struct reader decode_tagged(struct reader *r, uint32_t *tag)
 
 /* ---- whole messages ---- */
 
+/* The reader is copied, so that it lies in registers where no decoder of a nested struct needs its address. */
 #define MESSAGE(name, kafka, key, lowest, highest, flexible)                                \
 	bool name##_decode(void *m, struct reader *r, int16_t version, struct arena *arena) \
 	{                                                                                   \
 		CHECK(version >= (lowest) && version <= (highest));                         \
-		name##_fields(m, r, version, version >= (flexible), arena);                 \
-		return !r->bad;                                                             \
+		struct reader local = *r;                                                   \
+		if (NEWEST_APART(name) && version == (highest))                             \
+			name##_fields(m, &local, highest, (highest) >= (flexible), arena);  \
+		else                                                                        \
+			name##_fields(m, &local, version, version >= (flexible), arena);    \
+		*r = local;                                                                 \
+		return !local.bad;                                                          \
 	}
 #define STRUCT(name, message, kafka)
 #define END(name)

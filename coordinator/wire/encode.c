@@ -138,8 +138,7 @@ static inline void encode_bytes(struct writer *w, struct bytes v, bool flexible,
 
 /* ---- structs and arrays of them, declared before use ---- */
 
-#define MESSAGE(name, kafka, key, lowest, highest, first_flexible)                                  \
-	static void name##_put(const struct name *m, struct writer *w, int version, bool flexible);
+#define MESSAGE(name, kafka, key, lowest, highest, flexible)
 #define STRUCT(name, message, kafka)                                                                                \
 	static void name##_put(const struct name *m, struct writer *w, int version, bool flexible);                 \
 	GENERATED void name##_put_array(const struct name *m, int32_t count, struct writer *w, int version,         \
@@ -200,10 +199,11 @@ static inline void encode_bytes(struct writer *w, struct bytes v, bool flexible,
 
 /* ---- all fields of a struct ---- */
 
-#define MESSAGE(name, kafka, key, lowest, highest, flexible) STRUCT(name, , )
-#define STRUCT(name, message, kafka)                                                                       \
-	static void name##_put(const struct name *m, struct writer *w, int version, bool flexible)         \
+#define PUT(call, name)                                                                                    \
+	static call void name##_put(const struct name *m, struct writer *w, int version, bool flexible)    \
 	{
+#define MESSAGE(name, kafka, key, lowest, highest, flexible) PUT(ALWAYS_INLINE, name)
+#define STRUCT(name, message, kafka) PUT(, name)
 #define END(name)                                            \
 		if (flexible)                                \
 			name##_put_tagged(m, w, version);    \
@@ -239,11 +239,17 @@ static inline void encode_bytes(struct writer *w, struct bytes v, bool flexible,
 
 /* ---- whole messages ---- */
 
-#define MESSAGE(name, kafka, key, lowest, highest, flexible)                 \
-	void name##_encode(const void *m, struct writer *w, int16_t version) \
-	{                                                                    \
-		CHECK(version >= (lowest) && version <= (highest));          \
-		name##_put(m, w, version, version >= (flexible));            \
+/* The writer is copied for the same reason as decode.c's reader. */
+#define MESSAGE(name, kafka, key, lowest, highest, flexible)                     \
+	void name##_encode(const void *m, struct writer *w, int16_t version)     \
+	{                                                                        \
+		CHECK(version >= (lowest) && version <= (highest));              \
+		struct writer local = *w;                                        \
+		if (NEWEST_APART(name) && version == (highest))                  \
+			name##_put(m, &local, highest, (highest) >= (flexible)); \
+		else                                                             \
+			name##_put(m, &local, version, version >= (flexible));   \
+		*w = local;                                                      \
 	}
 #define STRUCT(name, message, kafka)
 #define END(name)

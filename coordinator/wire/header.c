@@ -5,11 +5,8 @@
 
 #include "muster/check.h"
 
-#include "coordinator/wire/api.h"
-#include "coordinator/wire/messages.h"
-
 /* Skips a section of tagged fields: we know none of the headers'. */
-static void header_skip_tagged(struct reader *r)
+static ALWAYS_INLINE void header_skip_tagged(struct reader *r)
 {
 	for (uint32_t n = reader_uvarint(r); n > 0 && !r->bad; n--) {
 		reader_uvarint(r);
@@ -18,7 +15,7 @@ static void header_skip_tagged(struct reader *r)
 }
 
 /* Kafka takes any negative length for null. */
-static struct bytes header_client_id(struct reader *r)
+static ALWAYS_INLINE struct bytes header_client_id(struct reader *r)
 {
 	int16_t len = (int16_t)reader_u16(r);
 	if (len < 0)
@@ -27,23 +24,37 @@ static struct bytes header_client_id(struct reader *r)
 	return p == NULL ? BYTES_NULL : bytes_of(p, (size_t)len);
 }
 
-bool request_header_decode(struct request_header *h, struct reader *r)
+/* What stands in front of the client id. */
+#define HEADER_FIXED 8u
+
+static ALWAYS_INLINE bool header_read(struct request_header *h, struct reader *r)
 {
-	h->api_key = (int16_t)reader_u16(r);
-	h->version = (int16_t)reader_u16(r);
-	h->correlation_id = (int32_t)reader_u32(r);
 	h->client_id = BYTES_NULL;
 	h->served = false;
-	if (r->bad)
+	const uint8_t *p = reader_take(r, HEADER_FIXED);
+	if (p == NULL)
 		return false;
-	h->client_id = header_client_id(r);
+	struct reader fixed = reader_of(p, HEADER_FIXED);
+	h->api_key = (int16_t)reader_u16(&fixed);
+	h->version = (int16_t)reader_u16(&fixed);
+	h->correlation_id = (int32_t)reader_u32(&fixed);
 	const struct message_type *type = message_request(h->api_key);
+	h->client_id = header_client_id(r);
 	if (type == NULL || h->version < type->lowest || h->version > type->highest)
 		return true;
 	h->served = true;
 	if (h->version >= type->flexible)
 		header_skip_tagged(r);
 	return !r->bad;
+}
+
+/* The reader is copied, so that it lies in registers. */
+bool request_header_decode(struct request_header *h, struct reader *r)
+{
+	struct reader local = *r;
+	bool good = header_read(h, &local);
+	*r = local;
+	return good;
 }
 
 void request_header_encode(struct writer *w, const struct request_header *h)
@@ -60,23 +71,15 @@ void request_header_encode(struct writer *w, const struct request_header *h)
 		writer_uvarint(w, 0);
 }
 
-static bool response_header_is_flexible(int16_t api_key, int16_t version)
-{
-	const struct message_type *type = message_response(api_key);
-	return type != NULL && api_key != api_key_api_versions && version >= type->flexible && version <= type->highest;
-}
-
 void response_header_encode(struct writer *w, int16_t api_key, int16_t version, int32_t correlation_id)
 {
-	writer_u32(w, (uint32_t)correlation_id);
-	if (response_header_is_flexible(api_key, version))
-		writer_uvarint(w, 0);
+	response_header_put(w, message_response(api_key), version, correlation_id);
 }
 
 bool response_header_decode(int32_t *correlation_id, struct reader *r, int16_t api_key, int16_t version)
 {
 	int32_t id = (int32_t)reader_u32(r);
-	if (response_header_is_flexible(api_key, version))
+	if (response_header_is_flexible(message_response(api_key), version))
 		header_skip_tagged(r);
 	if (!r->bad)
 		*correlation_id = id;

@@ -11,6 +11,9 @@
 
 #include "muster/bytes.h"
 
+#include "coordinator/wire/api.h"
+#include "coordinator/wire/messages.h"
+
 struct request_header {
 	int16_t api_key;
 	int16_t version;
@@ -29,7 +32,21 @@ bool request_header_decode(struct request_header *h, struct reader *r);
 /* The api must be one of api.def. Header v1 or v2 as the version asks. */
 void request_header_encode(struct writer *w, const struct request_header *h);
 
+/* Whether the response header has tagged fields; `type` is that of the response, NULL for an unknown api. */
+static inline bool response_header_is_flexible(const struct message_type *type, int16_t version)
+{
+	return type != NULL && type->api_key != api_key_api_versions && version >= type->flexible && version <= type->highest;
+}
+
 /* Unknown apis and versions are answered with the plain header. */
+static inline void response_header_put(struct writer *w, const struct message_type *type, int16_t version, int32_t correlation_id)
+{
+	writer_u32(w, (uint32_t)correlation_id);
+	if (response_header_is_flexible(type, version))
+		writer_uvarint(w, 0);
+}
+
+/* The same for who has only the key. */
 void response_header_encode(struct writer *w, int16_t api_key, int16_t version, int32_t correlation_id);
 
 /* The client's side of it: the api and the version are those of the request. False: malformed. */

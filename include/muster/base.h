@@ -14,6 +14,9 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
+/* For small functions of a hot path that the compiler, left alone, would call. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* The struct that embeds `ptr` as its member `member`. */

@@ -70,64 +70,98 @@ static inline size_t reader_left(const struct reader *r)
 	return (size_t)(r->end - r->p);
 }
 
-/* The next `n` bytes, or NULL (and `bad`) when fewer are left. */
-static inline const uint8_t *reader_take(struct reader *r, size_t n)
+/* Whether `n` more bytes are there; if not, `bad`. */
+static ALWAYS_INLINE bool reader_has(struct reader *r, size_t n)
 {
-	if (unlikely(r->bad || reader_left(r) < n)) {
-		r->bad = true;
+	if (likely(!r->bad && reader_left(r) >= n))
+		return true;
+	r->bad = true;
+	return false;
+}
+
+/* The next `n` bytes, or NULL (and `bad`) when fewer are left. */
+static ALWAYS_INLINE const uint8_t *reader_take(struct reader *r, size_t n)
+{
+	if (!reader_has(r, n))
 		return NULL;
-	}
 	const uint8_t *p = r->p;
 	r->p += n;
 	return p;
 }
 
-static inline uint8_t reader_u8(struct reader *r)
+static ALWAYS_INLINE uint8_t reader_u8(struct reader *r)
 {
-	const uint8_t *p = reader_take(r, 1);
-	return p == NULL ? 0 : *p;
+	return reader_has(r, 1) ? *r->p++ : 0;
 }
 
-static inline uint16_t reader_u16(struct reader *r)
+static ALWAYS_INLINE uint16_t reader_u16(struct reader *r)
 {
-	const uint8_t *p = reader_take(r, 2);
-	return p == NULL ? 0 : (uint16_t)(p[0] << 8 | p[1]);
+	if (!reader_has(r, 2))
+		return 0;
+	const uint8_t *p = r->p;
+	r->p += 2;
+	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
-static inline uint32_t reader_u32(struct reader *r)
+static ALWAYS_INLINE uint32_t reader_u32(struct reader *r)
 {
-	const uint8_t *p = reader_take(r, 4);
-	uint32_t v = 0;
-	if (p != NULL)
-		memcpy(&v, p, 4);
+	uint32_t v;
+	if (!reader_has(r, sizeof(v)))
+		return 0;
+	memcpy(&v, r->p, sizeof(v));
+	r->p += sizeof(v);
 	return __builtin_bswap32(v);
 }
 
-static inline uint64_t reader_u64(struct reader *r)
+static ALWAYS_INLINE uint64_t reader_u64(struct reader *r)
 {
-	const uint8_t *p = reader_take(r, 8);
-	uint64_t v = 0;
-	if (p != NULL)
-		memcpy(&v, p, 8);
+	uint64_t v;
+	if (!reader_has(r, sizeof(v)))
+		return 0;
+	memcpy(&v, r->p, sizeof(v));
+	r->p += sizeof(v);
 	return __builtin_bswap64(v);
 }
 
-/* Unsigned base-128 varint of at most 32 bits (Kafka's compact lengths and tags). */
-static inline uint32_t reader_uvarint(struct reader *r)
+/* A varint that was read: its value and where it ends, NULL if it is malformed or cut. */
+struct uvarint {
+	const uint8_t *end;
+	uint32_t v;
+};
+
+/* The one at `p`, which ends before `end`. */
+static __attribute__((noinline, unused)) struct uvarint uvarint_read(const uint8_t *p, const uint8_t *end)
 {
-	uint32_t v = 0;
-	for (unsigned int shift = 0; shift < 35; shift += 7) {
-		uint8_t b = reader_u8(r);
-		if (r->bad)
-			return 0;
+	struct uvarint u = {NULL, 0};
+	for (unsigned int shift = 0; shift < 35 && p != end; shift += 7) {
+		uint8_t b = *p++;
 		if (shift == 28 && b > 0x0f)
 			break;
-		v |= (uint32_t)(b & 0x7f) << shift;
-		if (b < 0x80)
-			return v;
+		u.v |= (uint32_t)(b & 0x7f) << shift;
+		if (b < 0x80) {
+			u.end = p;
+			return u;
+		}
 	}
-	r->bad = true;
-	return 0;
+	return (struct uvarint){NULL, 0};
+}
+
+/*
+ * Unsigned base-128 varint of at most 32 bits (Kafka's compact lengths and tags). Nearly all are of one byte; the call for others is not given the
+ * reader's address, so that a reader that is a local variable can stay in registers.
+ */
+static ALWAYS_INLINE uint32_t reader_uvarint(struct reader *r)
+{
+	if (!reader_has(r, 1))
+		return 0;
+	if (likely(*r->p < 0x80))
+		return *r->p++;
+	struct uvarint u = uvarint_read(r->p, r->end);
+	if (u.end == NULL)
+		r->bad = true;
+	else
+		r->p = u.end;
+	return u.v;
 }
 
 /* ---- writer ---- */
@@ -145,14 +179,21 @@ static inline struct writer writer_of(void *p, size_t cap)
 	return (struct writer){p, p, cap == 0 ? p : (uint8_t *)p + cap, 0, false};
 }
 
-/* Room for `n` bytes, or NULL (and `full`). */
-static inline uint8_t *writer_room(struct writer *w, size_t n)
+/* Whether there is room for `n` more bytes, which are counted; if not, `full`. */
+static ALWAYS_INLINE bool writer_has(struct writer *w, size_t n)
 {
 	w->need += n;
-	if (unlikely(w->full || (size_t)(w->end - w->p) < n)) {
-		w->full = true;
+	if (likely(!w->full && (size_t)(w->end - w->p) >= n))
+		return true;
+	w->full = true;
+	return false;
+}
+
+/* Room for `n` bytes, or NULL (and `full`). */
+static ALWAYS_INLINE uint8_t *writer_room(struct writer *w, size_t n)
+{
+	if (!writer_has(w, n))
 		return NULL;
-	}
 	uint8_t *p = w->p;
 	w->p += n;
 	return p;
@@ -163,36 +204,37 @@ static inline size_t writer_len(const struct writer *w)
 	return (size_t)(w->p - w->start);
 }
 
-static inline void writer_u8(struct writer *w, uint8_t v)
+static ALWAYS_INLINE void writer_u8(struct writer *w, uint8_t v)
 {
-	uint8_t *p = writer_room(w, 1);
-	if (p != NULL)
-		*p = v;
+	if (writer_has(w, 1))
+		*w->p++ = v;
 }
 
-static inline void writer_u16(struct writer *w, uint16_t v)
+static ALWAYS_INLINE void writer_u16(struct writer *w, uint16_t v)
 {
-	uint8_t *p = writer_room(w, 2);
-	if (p != NULL) {
-		p[0] = (uint8_t)(v >> 8);
-		p[1] = (uint8_t)v;
+	v = __builtin_bswap16(v);
+	if (writer_has(w, sizeof(v))) {
+		memcpy(w->p, &v, sizeof(v));
+		w->p += sizeof(v);
 	}
 }
 
-static inline void writer_u32(struct writer *w, uint32_t v)
+static ALWAYS_INLINE void writer_u32(struct writer *w, uint32_t v)
 {
-	uint8_t *p = writer_room(w, 4);
 	v = __builtin_bswap32(v);
-	if (p != NULL)
-		memcpy(p, &v, 4);
+	if (writer_has(w, sizeof(v))) {
+		memcpy(w->p, &v, sizeof(v));
+		w->p += sizeof(v);
+	}
 }
 
-static inline void writer_u64(struct writer *w, uint64_t v)
+static ALWAYS_INLINE void writer_u64(struct writer *w, uint64_t v)
 {
-	uint8_t *p = writer_room(w, 8);
 	v = __builtin_bswap64(v);
-	if (p != NULL)
-		memcpy(p, &v, 8);
+	if (writer_has(w, sizeof(v))) {
+		memcpy(w->p, &v, sizeof(v));
+		w->p += sizeof(v);
+	}
 }
 
 static inline void writer_raw(struct writer *w, const void *src, size_t n)
@@ -202,7 +244,7 @@ static inline void writer_raw(struct writer *w, const void *src, size_t n)
 		memcpy(p, src, n);
 }
 
-static inline void writer_uvarint(struct writer *w, uint32_t v)
+static ALWAYS_INLINE void writer_uvarint(struct writer *w, uint32_t v)
 {
 	while (v >= 0x80) {
 		writer_u8(w, (uint8_t)(v | 0x80));
