@@ -6,6 +6,8 @@
  * another group waits no longer than that. Each run forms a new group; printed is the worst piece of the best run, because whatever else runs
  * on the machine only adds to it, and the worst of all runs.
  *
+ * With the program's allocator: the C library's gives blocks of this size back to the kernel and takes page faults again in the next run.
+ *
  *     micro_slice [--quick] [--members N] [--runs N] [--bytes N]    N bytes of subscription and as many of assignment per member
  */
 #include <stdlib.h>
