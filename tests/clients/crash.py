@@ -37,7 +37,7 @@ def wire_module():
 Closed, Connection = (lambda wire: (wire.Closed, wire.Connection))(wire_module())
 HOST, PORT = os.environ["MUSTER_BOOTSTRAP"].rsplit(":", 1)
 BROKEN = (Closed, TimeoutError, OSError)
-ANSWER_SECONDS, JOIN_SECONDS, SESSION_SECONDS = 3, 10, 60
+ANSWER_SECONDS, JOIN_SECONDS, SESSION_SECONDS, AGAIN_SECONDS = 3, 10, 60, 0.3
 NONE, ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCE, MEMBER_ID_REQUIRED = 0, 22, 25, 27, 79
 
 
@@ -62,6 +62,14 @@ class Member:
                 if Starts.number != self.start or time.monotonic() > end:
                     raise Interrupted
             return self.connection.receive(timeout)
+        except BROKEN as e:
+            raise Interrupted from e
+
+    def answered(self):
+        try:
+            if Starts.number != self.start:
+                raise Interrupted
+            return self.connection.answered(0.01)
         except BROKEN as e:
             raise Interrupted from e
 
@@ -91,6 +99,7 @@ class RawGroup:
         self.sent_offset, self.acked_offset, self.seen_offset = dict.fromkeys(PARTITIONS, 0), dict.fromkeys(PARTITIONS, 0), dict.fromkeys(PARTITIONS, -1)
         self.syncs = self.commits = self.checks = self.compared = 0
         self.looked = 0  # at the server of that start
+        self.leaving = set()  # ids whose LeaveGroup was not answered: they would hold up every join phase for a session
         self.wrong = None
 
     def run(self, stop):
@@ -171,6 +180,7 @@ class RawGroup:
     # ---- the life of the group ----
 
     def live(self):
+        self.leave()
         dice = self.random.random()
         if dice < 0.3 or any(m.generation < 0 for m in self.members):
             if dice < 0.1:
@@ -196,34 +206,60 @@ class RawGroup:
             self.acked.pop(gone, None)  # from now on it may be there or not
             for others in self.members:
                 others.generation = -1
-            m.ask("LeaveGroup", 1, group=self.name, member=gone)
+            self.leaving.add(gone)
+            self.leave()
+
+    def leave(self):
+        for gone in list(self.leaving):
+            self.members[0].ask("LeaveGroup", 1, group=self.name, member=gone)
+            self.leaving.discard(gone)
+
+    def get_id(self, m):
+        m.send_join(self.name)
+        answer = m.receive()
+        if answer["error"] != MEMBER_ID_REQUIRED:
+            raise Wrong(f"{self.name}: JoinGroup without an id is answered {answer['error']}")
+        m.id = answer["member"]
 
     def rebalance(self):
         for m in self.members:
             if not m.id:  # an id first, so that the join phase waits for it
-                m.send_join(self.name)
-                answer = m.receive()
-                if answer["error"] != MEMBER_ID_REQUIRED:
-                    raise Wrong(f"{self.name}: JoinGroup without an id is answered {answer['error']}")
-                m.id = answer["member"]
-        for m in self.members:
-            m.send_join(self.name)
-        for m in self.members:
-            self.receive_join(m)
+                self.get_id(m)
+        self.join_all()
         generations = {m.generation for m in self.members}
         leader = next((m for m in self.members if m.id == m.leader), None)
         if len(generations) != 1 or leader is None or {o["member"] for o in leader.others} != {m.id for m in self.members}:
             return  # not all were in one join phase: once more
         self.sync(leader)
 
+    def join_all(self):
+        """Until everybody is answered. Who is answered while others wait for long has missed their join phase, and joins again."""
+        for m in self.members:
+            m.send_join(self.name)
+        waiting, end, again = list(self.members), time.monotonic() + JOIN_SECONDS, time.monotonic() + AGAIN_SECONDS
+        while waiting:
+            for m in list(waiting):
+                if m.answered():
+                    self.receive_join(m)
+                    waiting.remove(m)
+            joining = [m for m in self.members if m not in waiting and (not m.id or (waiting and time.monotonic() > again))]
+            for m in joining:
+                if not m.id:
+                    self.get_id(m)
+                m.send_join(self.name)
+                waiting.append(m)
+            if joining:
+                again = time.monotonic() + AGAIN_SECONDS
+            if waiting and time.monotonic() > end:
+                raise Interrupted
+
     def receive_join(self, m):
-        answer = m.receive(JOIN_SECONDS)
+        answer = m.receive()
         if answer["error"] == UNKNOWN_MEMBER:
             if m.id in self.acked:
                 raise Wrong(f"LOST: {self.name}: {m.id} is not known any more")
             m.id = ""
-            raise Interrupted
-        if answer["error"] not in (NONE, REBALANCE):
+        elif answer["error"] not in (NONE, REBALANCE):
             raise Wrong(f"{self.name}: JoinGroup is answered {answer['error']}")
         if answer["error"] == NONE:
             m.id, m.generation, m.leader, m.others = answer["member"], answer["generation"], answer["leader"], answer["members"]
@@ -326,7 +362,6 @@ def main():
                 break
             if kill % 100 == 0:
                 print(summary(kill, groups, ledgers, quiet, started), flush=True)
-        # a member whose leave got lost in a kill holds its group up until its session ends
         end = time.monotonic() + SESSION_SECONDS + 30
         while wrong is None and any(g.checks == 0 or g.syncs == 0 or g.commits == 0 for g in groups) and time.monotonic() < end:
             time.sleep(0.1)
