@@ -27,6 +27,7 @@
 struct consumer {
 	rd_kafka_t *rk;
 	const char *topic;
+	rd_kafka_topic_partition_list_t *have; /* assigned */
 	char line[256]; /* what was read of the next command */
 	size_t line_len;
 };
@@ -69,26 +70,32 @@ static void tell_error(const char *what, const char *why)
 	tell(now(), "error", ", \"text\": \"%s: %s\"", what, text);
 }
 
-static rd_kafka_topic_partition_list_t *assignment(struct consumer *c)
-{
-	rd_kafka_topic_partition_list_t *list;
-	rd_kafka_resp_err_t err = rd_kafka_assignment(c->rk, &list);
-
-	if (err)
-		die("assignment", rd_kafka_err2str(err));
-	return list;
-}
-
 static void tell_assignment(struct consumer *c, double at, const char *event)
 {
-	rd_kafka_topic_partition_list_t *list = assignment(c);
 	char text[4096] = "";
 	size_t n = 0;
 
-	for (int i = 0; i < list->cnt && n < sizeof(text) - 16; i++)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%d", i ? ", " : "", list->elems[i].partition);
+	for (int i = 0; i < c->have->cnt && n < sizeof(text) - 16; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%d", i ? ", " : "", c->have->elems[i].partition);
 	tell(at, event, ", \"all\": [%s]", text);
-	rd_kafka_topic_partition_list_destroy(list);
+}
+
+/*
+ * Keeps count of what is assigned. rd_kafka_assignment() knows it as well, but asks a thread of the library that, once the last partition is given back
+ * while the consumer closes, may have ended: it then waits for ever.
+ */
+static void count(struct consumer *c, bool cooperative, bool assign, const rd_kafka_topic_partition_list_t *partitions)
+{
+	if (!cooperative) {
+		rd_kafka_topic_partition_list_destroy(c->have);
+		c->have = assign ? rd_kafka_topic_partition_list_copy(partitions) : rd_kafka_topic_partition_list_new(8);
+		return;
+	}
+	for (int i = 0; i < partitions->cnt; i++) {
+		rd_kafka_topic_partition_list_del(c->have, partitions->elems[i].topic, partitions->elems[i].partition);
+		if (assign)
+			rd_kafka_topic_partition_list_add(c->have, partitions->elems[i].topic, partitions->elems[i].partition);
+	}
 }
 
 static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t err, rd_kafka_topic_partition_list_t *partitions, void *opaque)
@@ -96,11 +103,12 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t err, rd_kafka_topic
 	struct consumer *c = opaque;
 	double at = now(); /* before anything is given back, so that no one can have it earlier */
 	bool assign = err == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
+	bool cooperative = !strcmp(rd_kafka_rebalance_protocol(rk), "COOPERATIVE");
 	rd_kafka_error_t *error = NULL;
 
 	if (!assign && err != RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS)
 		tell_error("rebalance", rd_kafka_err2str(err));
-	if (!strcmp(rd_kafka_rebalance_protocol(rk), "COOPERATIVE"))
+	if (cooperative)
 		error = assign ? rd_kafka_incremental_assign(rk, partitions) : rd_kafka_incremental_unassign(rk, partitions);
 	else
 		rd_kafka_assign(rk, assign ? partitions : NULL);
@@ -108,6 +116,7 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t err, rd_kafka_topic
 		tell_error("rebalance", rd_kafka_error_string(error));
 		rd_kafka_error_destroy(error);
 	}
+	count(c, cooperative, assign, partitions);
 	tell_assignment(c, at, assign ? "assigned" : "revoked");
 }
 
@@ -118,7 +127,7 @@ static void on_error(rd_kafka_t *rk, int err, const char *reason, void *opaque)
 
 static void commit(struct consumer *c, int64_t offset)
 {
-	rd_kafka_topic_partition_list_t *list = assignment(c);
+	rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(c->have);
 	rd_kafka_resp_err_t err;
 
 	for (int i = 0; i < list->cnt; i++)
@@ -235,7 +244,7 @@ int main(int argc, char **argv)
 		{ "--instance", "group.instance.id" },
 		{ NULL, NULL },
 	};
-	struct consumer c = { 0 };
+	struct consumer c = { .have = rd_kafka_topic_partition_list_new(8) };
 	rd_kafka_conf_t *conf = rd_kafka_conf_new();
 	rd_kafka_topic_partition_list_t *topics = rd_kafka_topic_partition_list_new(1);
 	rd_kafka_resp_err_t err;
@@ -272,6 +281,7 @@ int main(int argc, char **argv)
 	run(&c);
 	rd_kafka_consumer_close(c.rk);
 	rd_kafka_destroy(c.rk);
+	rd_kafka_topic_partition_list_destroy(c.have);
 	tell(now(), "closed", "%s", "");
 	return 0;
 }
