@@ -121,6 +121,7 @@ static void forward_cancel(struct sessions *all, struct forward *f)
 static void forward_abandon(struct sessions *all, struct forward *f)
 {
 	f->sr = NULL;
+	__atomic_store_n(&f->gone, true, __ATOMIC_RELAXED);
 	forward_cancel(all, f);
 	forward_settle(all, f);
 }
@@ -186,6 +187,7 @@ bool forward_send(const struct api_call *call, unsigned int to, const void *mess
 	f->sr = sr;
 	f->peer_addr = sr->session->peer_addr;
 	f->eof = sr->rq.eof;
+	f->gone = false;
 	f->answer_due = true;
 	f->answer_len = 0;
 	f->next = sr->parts;
@@ -240,6 +242,7 @@ void forward_hang_up(struct session_request *sr)
 {
 	CHECK(sr->hold == HOLD_FORWARD && sr->parts != NULL);
 	sr->rq.wait = REQUEST_WAIT_DURABLE;
+	__atomic_store_n(&sr->parts->eof, true, __ATOMIC_RELAXED);
 	forward_cancel(sr->all, sr->parts);
 }
 

@@ -12,6 +12,9 @@
  * A connection that goes while its request is parked elsewhere sends FORWARD_CANCEL, and the owner ends the guest as it ends a connection. A client
  * that has sent FIN may still read: its answer counts if it was made before the owner saw the cancel, as it would on one worker.
  *
+ * What the asker hears of the end of a connection it also writes into the forward, so that an owner that gets to a request only then does not run it:
+ * otherwise the join of a client that has gone could still take the place of its successor's, which came by another worker.
+ *
  * A struct forward belongs to the asker and is used again only when nothing about it is under way any more: for each request exactly one answer, for
  * each cancel exactly one FORWARD_CANCELLED. At most FORWARD_MAX of them are out from one worker to another; who finds none free waits in the
  * asker, its connection is not read meanwhile, and the rings never fill: of each forward at most an old FORWARD_RELEASE, a request and a cancel lie
@@ -48,7 +51,8 @@ struct forward {
 	uint8_t *frame CACHE_ALIGNED; /* `small_frame`, or allocated by the asker */
 	uint32_t frame_len;
 	uint32_t peer_addr;
-	bool eof; /* the client has sent FIN before */
+	bool eof;  /* the client has sent FIN; also set while the request is under way */
+	bool gone; /* the connection has ended; the cancel follows */
 	uint8_t small_frame[FORWARD_SMALL_REQUEST];
 	/* the owner's, until the asker has its answer */
 	struct guest *guest CACHE_ALIGNED; /* NULL: answered */

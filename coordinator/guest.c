@@ -154,8 +154,9 @@ void guest_arrive(struct guests *guests, unsigned int from, struct forward *f, s
 	*guest = (struct guest){.channel = {&guest_channel_ops}, .all = guests, .forward = f, .from = (uint16_t)from, .arriving = true};
 	f->guest = guest;
 	guests->sessions->stats->forward_served++;
-	guest->session = session_begin(guests->sessions, &guest->channel, f->peer_addr, true);
-	if (guest->session != NULL && f->eof)
+	if (!__atomic_load_n(&f->gone, __ATOMIC_RELAXED))
+		guest->session = session_begin(guests->sessions, &guest->channel, f->peer_addr, true);
+	if (guest->session != NULL && __atomic_load_n(&f->eof, __ATOMIC_RELAXED))
 		session_eof(guest->session, now);
 	if (guest->session == NULL || session_frame(guest->session, f->frame, f->frame_len, now) == SERVICE_ABORT)
 		guest_answer(guest, NULL, 0);

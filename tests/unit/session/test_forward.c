@@ -432,6 +432,30 @@ Test(forward, a_parked_join_goes_with_its_connection)
 	}
 }
 
+/* B36 between workers: the owner gets to the join of a client that is gone only after that client's next one, which came by another worker. */
+Test(forward, a_join_whose_connection_has_gone_is_not_run)
+{
+	for (unsigned int fin = 0; fin < 2; fin++) {
+		struct host *host = host_new(2, 16);
+		char group[32];
+		host_group(host, 1, 0, group);
+		struct conn *c = rig_open(host->rigs[1]), *d = rig_open(host->rigs[0]);
+		struct join_group_response join = live_on(host, c, group);
+		join_in(2, d, 1, group, BYTES_EMPTY, 60000);
+		if (fin)
+			conn_fin(d);
+		else
+			conn_reset(d);
+		host_settle(host);
+		beat_as(c, 8, group, &join);
+		host_settle(host);
+		cr_expect_eq(beaten(c, 8), ERROR_NONE, "nobody noticed it");
+		conn_free(c);
+		conn_free(d);
+		host_free(host);
+	}
+}
+
 /* What needs no event is answered after the client's FIN, as at its own worker. */
 Test(forward, a_commit_is_answered_after_fin)
 {
