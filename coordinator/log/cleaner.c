@@ -131,9 +131,12 @@ static uint64_t run_capacity(const struct cleaner *c, size_t at)
 	return bytes > least ? bytes : least;
 }
 
+/* A file with nothing of this worker's shards is passed over unread: whoever has the last of it may be removing it. */
 static void run_open_input(struct cleaner *c)
 {
 	const struct log_file *f = c->cfg.files->list[c->at + c->inputs++];
+	if (f->shared != NULL && file_owned(f, c->cfg.id.shards, c->owner.owns, c->owner.arg) == 0)
+		return;
 	stream_open(&c->in, f->name, f->salt, 0, f->end);
 }
 

@@ -153,14 +153,20 @@ void files_join(struct log_files *files, unsigned int workers, uint64_t group_by
 	}
 }
 
-bool file_release(struct log_file *f, unsigned int shards, bool (*owns)(void *arg, unsigned int shard), void *arg)
+unsigned int file_owned(const struct log_file *f, unsigned int shards, bool (*owns)(void *arg, unsigned int shard), void *arg)
 {
 	unsigned int mine = 0;
-	if (f->shared == NULL)
-		return true;
 	for (unsigned int i = 0; i < shards; i++)
 		mine += f->bounds[i].end > 0 && owns(arg, i);
-	return atomic_fetch_sub(&f->shared->left, mine) == mine;
+	return mine;
+}
+
+bool file_release(struct log_file *f, unsigned int shards, bool (*owns)(void *arg, unsigned int shard), void *arg)
+{
+	if (f->shared == NULL)
+		return true;
+	unsigned int mine = file_owned(f, shards, owns, arg);
+	return atomic_fetch_sub(&f->shared->left, mine) == mine && !atomic_exchange(&f->shared->removed, true);
 }
 
 /* NULL: no memory. */
@@ -174,6 +180,7 @@ static struct file_shared *shared_new(const struct log_file *f, unsigned int sha
 		left += f->bounds[i].end > 0;
 	atomic_init(&s->refs, 1);
 	atomic_init(&s->left, left);
+	atomic_init(&s->removed, false);
 	return s;
 }
 

@@ -34,6 +34,7 @@ struct file_place {
 struct file_shared {
 	atomic_uint refs;
 	atomic_uint left; /* shards that it still holds something of */
+	atomic_bool removed; /* somebody has set about it: one that left nothing for others to take over is released by all of them */
 };
 
 struct log_file {
@@ -83,6 +84,8 @@ struct log_file *files_find(const struct log_files *files, unsigned int shard, i
  * that the rows that they will clean are the same.
  */
 void files_join(struct log_files *files, unsigned int workers, uint64_t group_bytes);
+/* Of how many shards that `owns` tells the file holds something. With 0 another log may remove it at any time. */
+unsigned int file_owned(const struct log_file *f, unsigned int shards, bool (*owns)(void *arg, unsigned int shard), void *arg);
 /* This log needs the file no more; it owns the shards that `owns` tells. True: nobody does, the file is to be removed. */
 bool file_release(struct log_file *f, unsigned int shards, bool (*owns)(void *arg, unsigned int shard), void *arg);
 

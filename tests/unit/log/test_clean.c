@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "coordinator/log/batch.h"
 
@@ -264,6 +265,28 @@ Test(clean, damage_in_a_cleaned_file_is_refused)
 		cr_assert(!ok || churn_check(c), "damage was believed");
 		churn_free(c);
 	}
+}
+
+/* Files of earlier starts are cleaned by several workers, each for its own shards. Who reads or removes one that another removed is stopped by it for good. */
+Test(clean, workers_stay_out_of_what_another_has_removed)
+{
+	struct churn *c = churn_new(9);
+	uint64_t runs = 0;
+	c->segment_bytes = 16 * 1024;
+	c->dirty_percent = 1;
+	c->workers = CHURN_SHARDS;
+	cr_assert(churn_start(c));
+	for (int i = 0; i < 12; i++) {
+		work(c, 200, 10, 300);
+		c->now.us += 20 * US_PER_S;
+		churn_settle(c);
+		runs += churn_status(c).cleaned.runs;
+		cr_assert_eq(churn_status(c).cleaned.failed, 0, "%s", c->said);
+		cr_assert_null(strstr(c->said, "cleaning:"), "%s", c->said);
+		restart(c);
+	}
+	cr_assert_gt(runs, 20, "%lu", (unsigned long)runs);
+	churn_free(c);
 }
 
 /* Reads and writes of the cleaner that fail cost nothing but time. */
