@@ -3,10 +3,10 @@
  *
  * Threads: the calling thread becomes worker 0 inside dataplane_run. A second one, started first so that it keeps the affinity the
  * program was given, does nothing but wait for signals; every other thread has them blocked. So there is no signal handler and no
- * static state.
+ * static state. A third one keeps house (house/house.h).
  *
  *   SIGTERM, SIGINT   the first: dataplane_stop; dataplane_run returns within STOP_GRACE_US. The second: _exit at once.
- *   SIGHUP            the catalog of topics is read again, and every node told
+ *   SIGHUP            the housekeeping thread reads the catalog of topics again
  *   SIGUSR1           what the log promises, and the counters that are not zero
  *   SIGPIPE           ignored
  *
@@ -29,12 +29,13 @@
 #include "muster/dataplane.h"
 
 #include "coordinator/cli.h"
+#include "coordinator/ctl/ctl.h"
 #include "coordinator/config_image.h"
 #include "coordinator/config_kafka.h"
 #include "coordinator/groups_file.h"
+#include "coordinator/house/house.h"
 #include "coordinator/node.h"
 #include "coordinator/output.h"
-#include "coordinator/reload.h"
 #include "coordinator/storage.h"
 #include "coordinator/tool/tool.h"
 
@@ -64,7 +65,7 @@ struct program {
 	struct node **nodes;
 	atomic_int status; /* to exit with */
 	_Atomic(struct dataplane *) dp;
-	atomic_bool running; /* dataplane_run is called, or has been */
+	struct house *house;
 	struct output out; /* stdout */
 	pthread_t signals;
 	atomic_bool done;  /* the signal thread shall end */
@@ -98,18 +99,49 @@ static void emit_stats(struct program *pr, struct dataplane *dp)
 	}
 }
 
-/* ---- the catalog of topics, read again ---- */
+/* ---- what the housekeeping thread sees of the dataplane ---- */
 
-static bool call_worker(void *arg, unsigned int worker, void (*fn)(void *arg, struct now now), void *fn_arg)
+static bool link_tell(void *arg, unsigned int worker, const struct mail *mail)
 {
-	return dataplane_call(arg, worker, fn, fn_arg);
+	return dataplane_tell(arg, worker, mail);
 }
 
-static void reload(struct program *pr, struct dataplane *dp)
+static unsigned int link_told(void *arg, unsigned int worker, struct mail out[], unsigned int max)
 {
-	struct reload r = {.cfg = &pr->cfg, .host = pr->host, .out = &pr->out, .nodes = pr->nodes, .image = &pr->image, .call = call_worker, .call_arg = dp};
-	if (atomic_load(&pr->running))
-		reload_catalog(&r);
+	return dataplane_told(arg, worker, out, max);
+}
+
+static const struct stats *link_stats(void *arg, unsigned int worker)
+{
+	return dataplane_stats(arg, worker);
+}
+
+static void link_pulse(void *arg, unsigned int worker, struct pulse *out)
+{
+	dataplane_pulse(arg, worker, out);
+}
+
+static unsigned int link_depth(void *arg, unsigned int worker)
+{
+	return dataplane_depth(arg, worker);
+}
+
+static bool house_begin(struct program *pr, struct dataplane *dp)
+{
+	struct house_link link = {
+		.arg = dp,
+		.fd = dataplane_desk_fd(dp),
+		.tell = link_tell,
+		.told = link_told,
+		.stats = link_stats,
+		.pulse = link_pulse,
+		.stage = dataplane_stage,
+		.depth = link_depth,
+	};
+	char line[CONFIG_TEXT_MAX + 300];
+	storage_describe(pr->storage, line, sizeof(line));
+	house_set_log(pr->house, line);
+	return house_start(pr->house, &link);
 }
 
 /* ---- signals ---- */
@@ -134,8 +166,7 @@ static void *wait_for_signals(void *arg)
 	while (sigwait(&set, &sig) == 0 && !atomic_load(&pr->done)) {
 		struct dataplane *dp = atomic_load(&pr->dp);
 		if (sig == SIGHUP) {
-			if (dp != NULL)
-				reload(pr, dp);
+			house_reload(pr->house);
 			continue;
 		}
 		if (sig == SIGUSR1) {
@@ -320,6 +351,7 @@ static void loaded(void *arg, const char *err)
 	struct program *pr = arg;
 	char line[CONFIG_TEXT_MAX + 300];
 	if (err == NULL) {
+		house_set_ready(pr->house);
 		if (storage_describe_load(pr->storage, line, sizeof(line)))
 			output_line(&pr->out, "muster: log: %s", line);
 		output_line(&pr->out, "muster: ready, bootstrap.servers=%s:%" PRId64, pr->host, pr->cfg.port);
@@ -333,6 +365,7 @@ static void loaded(void *arg, const char *err)
 static void log_broke(void *arg)
 {
 	struct program *pr = arg;
+	house_set_log_broken(pr->house);
 	if (pr->cfg.log_failure_policy != 0) {
 		output_line(&pr->out, "muster: log.failure.policy=stop: commits and assignments are refused from now on");
 		return;
@@ -348,6 +381,7 @@ static struct node *node_start(struct program *pr, struct dataplane *dp, unsigne
 	struct node_config cfg = {
 		.node_id = (int32_t)(pr->cfg.node_id + worker),
 		.mailbox = dataplane_mailbox(dp, worker),
+		.desk = dataplane_desk(dp, worker),
 		.groups = &pr->groups,
 		.max_sessions = (unsigned int)pr->cfg.max_connections,
 		.max_fetch_wait_ms = (unsigned int)pr->cfg.fetch_wait_max_ms,
@@ -430,6 +464,10 @@ static int serve(struct program *pr, struct dataplane *dp)
 		return EXIT_BROKEN;
 	}
 	banner(pr, dp);
+	if (!house_begin(pr, dp)) {
+		fprintf(stderr, "muster: cannot start the housekeeping thread\n");
+		return EXIT_BROKEN;
+	}
 	atomic_store(&pr->dp, dp);
 	if (atomic_load(&pr->stops) > 0)
 		dataplane_stop(dp);
@@ -437,7 +475,6 @@ static int serve(struct program *pr, struct dataplane *dp)
 		fprintf(stderr, "muster: no memory to load the log\n");
 		return EXIT_BROKEN;
 	}
-	atomic_store(&pr->running, true);
 	int broken = dataplane_run(dp, STOP_GRACE_US);
 	storage_stop(pr->storage);
 	return broken == 0 ? atomic_load(&pr->status) : EXIT_BROKEN;
@@ -451,8 +488,14 @@ static int run(struct program *pr)
 	cfg.on_worker_start = worker_started;
 	cfg.on_worker_start_arg = pr;
 	output_init(&pr->out, STDOUT_FILENO);
+	struct house_config house = {MUSTER_VERSION, &pr->cfg, pr->host, &pr->out, &pr->image, now_read};
+	pr->house = house_new(&house, err, sizeof(err));
+	if (pr->house == NULL)
+		return refuse(err);
 	if (!signals_start(pr)) {
 		fprintf(stderr, "muster: cannot start a thread: %s\n", strerror(errno));
+		house_stop(pr->house);
+		house_free(pr->house);
 		return EXIT_BROKEN;
 	}
 	int status = EXIT_BROKEN;
@@ -463,9 +506,11 @@ static int run(struct program *pr)
 	else
 		status = serve(pr, dp);
 	signals_end(pr);
+	house_stop(pr->house);
 	if (dp != NULL && pr->cli.stats)
 		emit_stats(pr, dp);
 	nodes_end(pr);
+	house_free(pr->house);
 	if (pr->storage != NULL)
 		storage_close(pr->storage);
 	if (dp != NULL)
@@ -516,6 +561,8 @@ int main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "log") == 0)
 		return tool_main(argc - 1, argv + 1);
+	if (argc > 1 && ctl_knows(argv[1]))
+		return ctl_main(argc - 1, argv + 1);
 	struct program *pr = calloc(1, sizeof(*pr));
 	char err[CONFIG_ERROR_MAX];
 	if (pr == NULL)

@@ -5,6 +5,9 @@
  * on their way to the log are looked at, besides, when more of the log has become durable. A request that is handed to a shard makes it due at once, except a
  * heartbeat: that only moves a deadline further away. So a round without due work costs two compares, and a steady heartbeat load never
  * ticks a shard.
+ *
+ * Members may reach us through another worker, whose standing still silences them as our own would. So before anything may expire the node looks at the
+ * other workers: while one stands still, nobody is declared dead, and when it has gone on, not before everybody could be heard.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +18,8 @@
 #include "coordinator/session.h"
 
 #define SHARD_BUDGET 256 /* timers of one shard in one round; the rest in the next */
+#define NEIGHBOUR_LOOK_US (50 * US_PER_MS) /* between two looks at the other workers, while something may expire */
+#define NEIGHBOUR_HOLD_US US_PER_S /* long enough for the next look */
 #define LOADING_LOOK_US US_PER_MS /* between two looks at what the loader is through with */
 
 struct node {
@@ -34,6 +39,9 @@ struct node {
 	bool log_waits;	      /* the loader has the log, too */
 	bool (*ready)(void *arg, unsigned int shard);
 	void *ready_arg;
+	uint64_t looked_us;   /* at the other workers */
+	uint64_t *lost_us;    /* by worker: how long it had stood still then; NULL: there are no others */
+	bool neighbour_still; /* one of them did then */
 	struct sessions sessions;
 	struct log_jobs jobs;
 };
@@ -83,6 +91,11 @@ struct node *node_new(const struct node_config *cfg, const struct image *image, 
 	node->image = image;
 	node->log = log;
 	log_jobs_init(&node->jobs, log);
+	node->lost_us = cfg->mailbox == NULL ? NULL : calloc(cfg->mailbox->workers, sizeof(uint64_t));
+	if (cfg->mailbox != NULL && node->lost_us == NULL) {
+		free(node);
+		return NULL;
+	}
 	if (!sessions_init(&node->sessions, node, image, cfg->max_sessions, cfg->mailbox, stats, now) || !node_make_shards(node, stats, now)) {
 		node_free(node);
 		return NULL;
@@ -102,6 +115,7 @@ void node_free(struct node *node)
 	free(node->due);
 	free(node->writes);
 	free(node->places);
+	free(node->lost_us);
 	free(node);
 }
 
@@ -217,6 +231,11 @@ struct shard *node_shard_by_number(struct node *node, unsigned int number)
 	return node_has_shard(node, number) ? node->shards[node->places[number]] : NULL;
 }
 
+struct mailbox *node_desk(const struct node *node)
+{
+	return node->cfg.desk;
+}
+
 int32_t node_id(const struct node *node)
 {
 	return node->cfg.node_id;
@@ -246,6 +265,54 @@ const struct group_settings *node_groups(const struct node *node)
 unsigned int node_max_fetch_wait_ms(const struct node *node)
 {
 	return node->cfg.max_fetch_wait_ms;
+}
+
+/* ---- workers that stand still ---- */
+
+static void node_hold(struct node *node, uint64_t until)
+{
+	for (unsigned int i = 0; i < node->shards_len; i++)
+		if (!shard_is_loading(node->shards[i]))
+			shard_hold(node->shards[i], until);
+	node->held_us = until > node->held_us ? until : node->held_us;
+}
+
+/* `worker` -1: our own stood still; else that one, and we held for it all the time. */
+static void node_lost(struct node *node, int worker, uint64_t lost_us, struct now now)
+{
+	uint64_t until = now.us;
+	char line[160];
+	for (unsigned int i = 0; i < node->shards_len; i++)
+		until = shard_stalled(node->shards[i], lost_us, now);
+	node->held_us = until > node->held_us ? until : node->held_us;
+	if (node->cfg.journal == NULL)
+		return;
+	int n = snprintf(line, sizeof(line), "event=%s lost_ms=%llu held_ms=%llu", worker < 0 ? "worker-stood-still" : "other-worker-stood-still",
+			 (unsigned long long)(lost_us / US_PER_MS), (unsigned long long)((until - now.us) / US_PER_MS));
+	if (worker >= 0)
+		snprintf(line + n, sizeof(line) - (size_t)n, " node=%d other=%d", node->cfg.node_id, worker);
+	node->cfg.journal(node->cfg.journal_arg, line);
+}
+
+static void node_look_around(struct node *node, struct now now)
+{
+	struct mailbox *mailbox = node->cfg.mailbox;
+	struct neighbour seen;
+	bool still = false;
+	for (unsigned int w = 0; w < mailbox->workers; w++) {
+		if (w == mailbox->self)
+			continue;
+		mailbox_look(mailbox, w, &seen);
+		still |= seen.still;
+		if (seen.lost_us != node->lost_us[w])
+			node_lost(node, (int)w, seen.lost_us - node->lost_us[w], now);
+		node->lost_us[w] = seen.lost_us;
+	}
+	if (still)
+		node_hold(node, now.us + NEIGHBOUR_HOLD_US);
+	node->sessions.stats->forward_stalls += still && !node->neighbour_still;
+	node->neighbour_still = still;
+	node->looked_us = now.us;
 }
 
 /* ---- rounds ---- */
@@ -296,6 +363,8 @@ static uint64_t node_tick(void *service, struct now now)
 		node_look_at_log(node);
 	}
 	if (node->next_due <= now.us) {
+		if (node->lost_us != NULL && node->looked_us + NEIGHBOUR_LOOK_US <= now.us)
+			node_look_around(node, now);
 		node_tick_shards(node, now);
 		wish = now.us; /* they may have appended: let the log be polled again */
 	}
@@ -333,17 +402,7 @@ static void node_eof(void *session, struct now now)
 
 static void node_stalled(void *service, uint64_t lost_us, struct now now)
 {
-	struct node *node = service;
-	uint64_t until = now.us;
-	char line[128];
-	for (unsigned int i = 0; i < node->shards_len; i++)
-		until = shard_stalled(node->shards[i], lost_us, now);
-	node->held_us = until > node->held_us ? until : node->held_us;
-	if (node->cfg.journal == NULL)
-		return;
-	snprintf(line, sizeof(line), "event=worker-stood-still lost_ms=%llu held_ms=%llu", (unsigned long long)(lost_us / US_PER_MS),
-		 (unsigned long long)((until - now.us) / US_PER_MS));
-	node->cfg.journal(node->cfg.journal_arg, line);
+	node_lost(service, -1, lost_us, now);
 }
 
 static void node_drained(void *session, struct now now)
@@ -386,4 +445,5 @@ const struct service_ops node_service_ops = {
 	.stalled = node_stalled,
 	.stop = node_stop,
 	.mail = node_mail,
+	.told = node_told,
 };

@@ -20,6 +20,7 @@ struct node_config {
 	 * image lists.
 	 */
 	struct mailbox *mailbox;
+	struct mailbox *desk; /* to the housekeeping thread, its number 0; NULL: there is none */
 	const struct group_settings *groups; /* outlives the node */
 	unsigned int max_sessions;
 	unsigned int max_fetch_wait_ms;	     /* a Fetch is never parked longer */
@@ -47,6 +48,16 @@ void node_load(struct node *node, struct stats *own, bool (*ready)(void *arg, un
 struct shard *node_loading_shard(struct node *node, unsigned int shard);
 /* Whether the node has this shard. */
 bool node_has_shard(const struct node *node, unsigned int shard);
+
+/* ---- for handlers (api.h) and questions of the housekeeping thread (house/question.c), on the worker's thread ---- */
+
+struct mailbox *node_desk(const struct node *node);
+int32_t node_id(const struct node *node);
+/* The shard of a group, about to be changed, or of a number; NULL: another worker's. */
+struct shard *node_shard(struct node *node, struct bytes group_id);
+struct shard *node_shard_by_number(struct node *node, unsigned int number);
+/* service_ops.told */
+void node_told(void *service, const struct mail *mail, struct now now);
 
 /* Whether a shard is still loading. */
 bool node_is_loading(const struct node *node);

@@ -166,6 +166,11 @@ struct shard_group {
 };
 /* Every group, in no particular order; none while the shard is loading. `visit` must not call the shard. */
 void shard_group_each(struct shard *shard, void (*visit)(void *arg, const struct shard_group *group), void *arg);
+/*
+ * The same bit by bit: the groups of bucket *bucket, which moves on. False: it was the last one. Groups that are made meanwhile may be left out, and one
+ * that the growing table moves may come twice.
+ */
+bool shard_group_walk(struct shard *shard, uint32_t *bucket, void (*visit)(void *arg, const struct shard_group *group), void *arg);
 /* One group: 0, or 69 when there is none, 14 while the shard is loading, 15 when it has stopped. Slices are valid until the shard changes. */
 int16_t shard_group_get(struct shard *shard, struct bytes group_id, struct shard_group *out);
 

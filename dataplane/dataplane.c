@@ -6,7 +6,9 @@
  */
 #include <rte_launch.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "dataplane/eal.h"
 #include "dataplane/memory.h"
@@ -26,6 +28,7 @@ struct dataplane {
 	struct worker *workers; /* array of cfg.workers */
 	unsigned int started;	/* of them, to be finished */
 	uint32_t stopping;
+	int desk_bell; /* eventfd of the housekeeping thread */
 };
 
 size_t dataplane_memory_needed(const struct dataplane_config *cfg)
@@ -63,6 +66,7 @@ static bool start_port(struct dataplane *dp, char *err, size_t err_len)
 static bool make_workers(struct dataplane *dp, char *err, size_t err_len)
 {
 	dp->workers = aligned_alloc(MUSTER_CACHE_LINE, dp->cfg.workers * sizeof(struct worker));
+	dp->desk_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	dp->exchange = dp->cfg.workers > 1 ? exchange_new(dp->cfg.workers) : NULL;
 	if (dp->workers == NULL || (dp->exchange == NULL && dp->cfg.workers > 1)) {
 		snprintf(err, err_len, "out of memory");
@@ -70,7 +74,7 @@ static bool make_workers(struct dataplane *dp, char *err, size_t err_len)
 	}
 	for (unsigned int w = 0; w < dp->cfg.workers; w++) {
 		dp->started = w + 1;
-		if (!worker_init(&dp->workers[w], w, &dp->cfg, &dp->port, dp->exchange, dp->pools[w], &dp->stopping, err, err_len))
+		if (!worker_init(&dp->workers[w], w, &dp->cfg, &dp->port, dp->exchange, dp->pools[w], &dp->stopping, dp->desk_bell, err, err_len))
 			return false;
 	}
 	return true;
@@ -85,6 +89,7 @@ struct dataplane *dataplane_start(const struct dataplane_config *cfg, char *err,
 		return NULL;
 	}
 	dp->cfg = *cfg;
+	dp->desk_bell = -1;
 	struct eal_memory need = memory_needed(cfg);
 	if (!eal_start(&dp->eal, &dp->cfg, &need, err, err_len) || !make_pools(dp, err, err_len) || !start_port(dp, err, err_len) ||
 	    !make_workers(dp, err, err_len)) {
@@ -120,6 +125,49 @@ struct mailbox *dataplane_mailbox(struct dataplane *dp, unsigned int w)
 {
 	CHECK(w < dp->cfg.workers);
 	return dp->exchange == NULL ? NULL : &dp->workers[w].mailbox.mailbox;
+}
+
+bool dataplane_tell(struct dataplane *dp, unsigned int w, const struct mail *mail)
+{
+	CHECK(w < dp->cfg.workers);
+	if (!desk_tell(&dp->workers[w].desk.desk, mail))
+		return false;
+	idle_wake(&dp->workers[w].idle);
+	return true;
+}
+
+unsigned int dataplane_told(struct dataplane *dp, unsigned int w, struct mail out[], unsigned int max)
+{
+	CHECK(w < dp->cfg.workers);
+	return desk_told(&dp->workers[w].desk.desk, out, max);
+}
+
+int dataplane_desk_fd(const struct dataplane *dp)
+{
+	return dp->desk_bell;
+}
+
+struct mailbox *dataplane_desk(struct dataplane *dp, unsigned int w)
+{
+	CHECK(w < dp->cfg.workers);
+	return &dp->workers[w].desk.mailbox;
+}
+
+void dataplane_pulse(const struct dataplane *dp, unsigned int w, struct pulse *out)
+{
+	CHECK(w < dp->cfg.workers);
+	pulse_read(&dp->workers[w].pulse, out);
+}
+
+const char *dataplane_stage(unsigned int stage)
+{
+	return worker_stage(stage);
+}
+
+unsigned int dataplane_depth(const struct dataplane *dp, unsigned int w)
+{
+	CHECK(w < dp->cfg.workers);
+	return dp->exchange == NULL ? 0 : exchange_depth(dp->exchange, w);
 }
 
 int dataplane_wake_fd(const struct dataplane *dp, unsigned int w)
@@ -197,6 +245,8 @@ void dataplane_free(struct dataplane *dp)
 		worker_fini(&dp->workers[w]);
 	exchange_free(dp->exchange, drop_frame);
 	free(dp->workers);
+	if (dp->desk_bell >= 0)
+		close(dp->desk_bell);
 	for (unsigned int w = 0; w < dp->cfg.workers; w++)
 		mbufs_free(dp->pools[w]);
 	eal_stop(&dp->eal);

@@ -198,6 +198,26 @@ static bool ring_holds(const struct rte_ring *ring)
 	return __atomic_load_n(&ring->prod.tail, __ATOMIC_RELAXED) != ring->cons.tail;
 }
 
+/* The ends are read one after the other while others move them. */
+static unsigned int ring_depth(const struct rte_ring *ring)
+{
+	uint32_t taken = __atomic_load_n(&ring->cons.tail, __ATOMIC_ACQUIRE), given = __atomic_load_n(&ring->prod.tail, __ATOMIC_RELAXED);
+	uint32_t depth = given - taken;
+	return depth < ring->capacity ? depth : ring->capacity;
+}
+
+unsigned int exchange_depth(const struct exchange *ex, unsigned int to)
+{
+	unsigned int depth = 0;
+	for (unsigned int from = 0; from < ex->workers; from++) {
+		if (from == to)
+			continue;
+		const struct pair *pair = pair_of(ex, from, to);
+		depth += ring_depth(pair->mail) + ring_depth(pair->frames[EXCHANGE_RECEIVED]) + ring_depth(pair->frames[EXCHANGE_TO_SEND]);
+	}
+	return depth;
+}
+
 static bool something_waits(const struct exchange *ex, unsigned int worker)
 {
 	for (unsigned int from = 0; from < ex->workers; from++) {

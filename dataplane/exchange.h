@@ -38,6 +38,9 @@ unsigned int exchange_give(struct exchange *ex, enum exchange_frames kind, unsig
 /* Whether a ring is at least half empty: for what must not be in the way of the rest. */
 bool exchange_has_much_room(const struct exchange *ex, enum exchange_frames kind, unsigned int from, unsigned int to);
 
+/* How much lies in all rings to a worker; a glance from any thread. */
+unsigned int exchange_depth(const struct exchange *ex, unsigned int to);
+
 /* Called by worker `to`. Return how many there were, at most `max`. */
 unsigned int exchange_read_mail(struct exchange *ex, unsigned int from, unsigned int to, struct mail out[], unsigned int max);
 unsigned int exchange_take(struct exchange *ex, enum exchange_frames kind, unsigned int from, unsigned int to, void *frames[], unsigned int max);

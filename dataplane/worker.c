@@ -8,11 +8,15 @@
  * The stop:  RUNNING --dataplane_stop--> ANSWERING --service has answered, or half the grace is over--> CLOSING (FIN)
  *            --all gone, or nine tenths are over--> ABORTING (RST) --one more round--> DONE
  *
+ * The pulse says which stage a worker is in, so that whoever finds it standing still can name it.
+ *
  * A worker that is DONE stays in its loop until all are: others may still send through its queue, or wait for its service.
  */
+#define _GNU_SOURCE /* gettid */
 #include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "dataplane/memory.h"
 #include "dataplane/worker.h"
@@ -64,6 +68,18 @@ static unsigned int stage_mail(struct worker *w)
 	}
 	w->stats.worker_mail += work;
 	return work;
+}
+
+static unsigned int stage_told(struct worker *w)
+{
+	struct mail mail[MAIL_BATCH];
+	if (likely(!desk_waits(&w->desk.desk)))
+		return 0;
+	unsigned int n = desk_read(&w->desk.desk, mail, MAIL_BATCH);
+	for (unsigned int i = 0; i < n; i++)
+		w->ops->told(w->service, &mail[i], w->now);
+	w->stats.worker_told += n;
+	return n;
 }
 
 static unsigned int stage_service(struct worker *w)
@@ -152,12 +168,26 @@ static unsigned int stage_stop(struct worker *w)
 	return 0;
 }
 
-typedef unsigned int stage_fn(struct worker *w);
-
-static stage_fn *const stages[] = {
-	worker_receive, worker_take_over, stage_mail, stage_call, stage_frames, stage_service, stage_arp, stage_timers, stage_flush, stage_transmit,
-	stage_bells, stage_stop,
+static const struct {
+	const char *name;
+	unsigned int (*run)(struct worker *w);
+} stages[] = {
+	{"receive", worker_receive},  {"take-over", worker_take_over}, {"mail", stage_mail},	   {"told", stage_told},   {"call", stage_call},
+	{"frames", stage_frames},     {"service", stage_service},      {"arp", stage_arp},	   {"timers", stage_timers}, {"flush", stage_flush},
+	{"transmit", stage_transmit}, {"bells", stage_bells},	       {"stop", stage_stop},
 };
+
+#define STAGE_SLEEP ARRAY_LEN(stages)
+
+const char *worker_stage(unsigned int stage)
+{
+	return stage < ARRAY_LEN(stages) ? stages[stage].name : "sleep";
+}
+
+static void in_stage(struct worker *w, unsigned int stage)
+{
+	__atomic_store_n(&w->pulse.stage, stage, __ATOMIC_RELAXED);
+}
 
 /* ---- the loop ---- */
 
@@ -181,9 +211,18 @@ static uint64_t next_deadline(struct worker *w)
 	return deadline;
 }
 
+static void beat(struct worker *w)
+{
+	__atomic_store_n(&w->pulse.lost_us, w->pace.lost_us, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->pulse.raw_us, w->pace.raw_us, __ATOMIC_RELEASE);
+}
+
 static void read_clock(struct worker *w)
 {
-	uint64_t lost = pace_step(&w->pace, monotonic_us(), w->rest_us), us = w->pace.raw_us - w->pace.lost_us;
+	uint64_t before = w->pace.raw_us, lost = pace_step(&w->pace, monotonic_us(), w->rest_us), us = w->pace.raw_us - w->pace.lost_us;
+	beat(w);
+	if (w->worked)
+		w->stats.worker_busy_us += w->pace.raw_us - before;
 	if (w->pace.late_us > w->stats.worker_late_us_max)
 		w->stats.worker_late_us_max = w->pace.late_us;
 	w->rest_us = 0;
@@ -208,6 +247,7 @@ static void sleep_until(struct worker *w, uint64_t deadline)
 	if (w->exchange != NULL && !exchange_lie_down(w->exchange, w->index))
 		return;
 	w->stats.worker_sleeps++;
+	in_stage(w, STAGE_SLEEP);
 	w->rest_us = idle_sleep(&w->idle, deadline, w->now);
 	if (w->exchange != NULL)
 		exchange_get_up(w->exchange, w->index);
@@ -216,13 +256,17 @@ static void sleep_until(struct worker *w, uint64_t deadline)
 void worker_run(struct worker *w)
 {
 	w->now = worker_clock();
+	__atomic_store_n(&w->pulse.thread, gettid(), __ATOMIC_RELAXED);
 	if (w->index == 0)
 		arp_announce(w->arp, w->now);
 	while (!over(w)) {
 		unsigned int work = 0;
 		read_clock(w);
-		for (unsigned int i = 0; i < ARRAY_LEN(stages); i++)
-			work += stages[i](w);
+		for (unsigned int i = 0; i < ARRAY_LEN(stages); i++) {
+			in_stage(w, i);
+			work += stages[i].run(w);
+		}
+		w->worked = work > 0;
 		w->stats.worker_rounds++;
 		w->stats.worker_rounds_idle += work == 0;
 		if (!idle_after_round(&w->idle, work > 0, w->now))
@@ -233,6 +277,7 @@ void worker_run(struct worker *w)
 	}
 	worker_take_over(w); /* what the last ones to finish have given us to send */
 	stage_transmit(w);
+	__atomic_store_n(&w->pulse.ended, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&w->ended, 1, __ATOMIC_RELEASE);
 }
 
@@ -290,7 +335,24 @@ static bool mailbox_op_send(struct mailbox *mailbox, unsigned int to, const stru
 	return exchange_send_mail(((struct worker_mailbox *)mailbox)->exchange, mailbox->self, to, mail);
 }
 
-static const struct mailbox_ops mailbox_ops = {.send = mailbox_op_send};
+static void mailbox_op_look(struct mailbox *mailbox, unsigned int other, struct neighbour *out)
+{
+	const struct worker *w = CONTAINER_OF(mailbox, struct worker, mailbox.mailbox);
+	struct pulse pulse;
+	pulse_read(&(w + other - w->index)->pulse, &pulse);
+	uint64_t limit = w->cfg->stall_limit_us;
+	out->still = limit > 0 && pulse.raw_us > 0 && !pulse.ended && pulse.raw_us + limit < w->pace.raw_us;
+	out->lost_us = pulse.lost_us;
+}
+
+static const struct mailbox_ops mailbox_ops = {.send = mailbox_op_send, .look = mailbox_op_look};
+
+static bool desk_op_send(struct mailbox *mailbox, unsigned int to, const struct mail *mail)
+{
+	return desk_answer(&((struct worker_desk *)mailbox)->desk, mail);
+}
+
+static const struct mailbox_ops desk_ops = {.send = desk_op_send};
 
 /* Who has no queue of its own sends through the one of an earlier worker. */
 static void init_queue(struct worker *w, const struct dataplane_config *cfg, const struct port *port)
@@ -303,7 +365,7 @@ static void init_queue(struct worker *w, const struct dataplane_config *cfg, con
 }
 
 bool worker_init(struct worker *w, unsigned int index, const struct dataplane_config *cfg, const struct port *port,
-		 struct exchange *exchange, struct rte_mempool *pool, const uint32_t *stopping, char *err, size_t err_len)
+		 struct exchange *exchange, struct rte_mempool *pool, const uint32_t *stopping, int desk_bell, char *err, size_t err_len)
 {
 	*w = (struct worker){
 		.now = worker_clock(),
@@ -315,6 +377,7 @@ bool worker_init(struct worker *w, unsigned int index, const struct dataplane_co
 		.exchange = exchange,
 		.steer = {cfg->port, (uint16_t)cfg->workers},
 		.mailbox = {{&mailbox_ops, index, cfg->workers, EXCHANGE_MAIL}, exchange},
+		.desk = {.mailbox = {&desk_ops, index, 1, DESK_MAIL}},
 		.stopping = stopping,
 		.cfg = cfg,
 		.index = index,
@@ -330,6 +393,10 @@ bool worker_init(struct worker *w, unsigned int index, const struct dataplane_co
 	}
 	if (exchange != NULL)
 		exchange_set_bell(exchange, index, w->idle.wake_fd);
+	if (!desk_init(&w->desk.desk, desk_bell)) {
+		snprintf(err, err_len, "worker %u: out of memory", index);
+		return false;
+	}
 	if (!init_faults(w, cfg)) {
 		snprintf(err, err_len, "worker %u: the device does not take the callbacks that inject faults", index);
 		return false;
@@ -355,5 +422,6 @@ void worker_fini(struct worker *w)
 	flow_free(w->flow);
 	tx_clear(&w->tx);
 	inject_free(w->inject);
+	desk_fini(&w->desk.desk);
 	idle_fini(&w->idle);
 }

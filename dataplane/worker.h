@@ -2,12 +2,13 @@
  * worker.h - one worker: everything that one core owns. Private to the dataplane.
  *
  * Passed first everywhere; nothing of it is touched by another thread, except the stop flag, the wake-up, and plain
- * reads of the counters.
+ * reads of the counters and the pulse, which have cache lines of their own. All workers of a program lie in one array, by index.
  */
 #ifndef DATAPLANE_WORKER_H
 #define DATAPLANE_WORKER_H
 
 #include "dataplane/arp.h"
+#include "dataplane/desk.h"
 #include "dataplane/exchange.h"
 #include "dataplane/flow.h"
 #include "dataplane/frame.h"
@@ -18,6 +19,7 @@
 #include "dataplane/port.h"
 #include "dataplane/steer.h"
 #include "dataplane/tx.h"
+#include "muster/pulse.h"
 
 #define WORKER_RX_BURST 32u
 
@@ -38,6 +40,12 @@ struct worker_call {
 struct worker_mailbox {
 	struct mailbox mailbox; /* first */
 	struct exchange *exchange;
+};
+
+/* To the housekeeping thread. */
+struct worker_desk {
+	struct mailbox mailbox; /* first */
+	struct desk desk;
 };
 
 struct worker {
@@ -74,19 +82,26 @@ struct worker {
 	struct rte_mempool *pool;
 	uint64_t rest_us; /* the sleep before this round was meant to be no longer */
 	struct pace pace;
+	bool worked; /* the round before found work */
 	struct worker_mailbox mailbox;
+	struct worker_desk desk;
 	struct worker_call *call; /* set by the caller, cleared by the worker when it has run */
 	uint32_t ended;		  /* the loop is left, no call will be run any more */
 
 	struct tx tx;
 	struct stats stats;
+	struct pulse pulse; /* read by others */
 } CACHE_ALIGNED;
+
+_Static_assert(offsetof(struct worker, stats) % MUSTER_CACHE_LINE == 0 && offsetof(struct worker, pulse) % MUSTER_CACHE_LINE == 0 &&
+		       sizeof(struct stats) % MUSTER_CACHE_LINE == 0 && sizeof(struct worker) % MUSTER_CACHE_LINE == 0,
+	       "what others read shares no line with what only the worker needs");
 
 /*
  * Allocates what the worker owns for the rest of its life; `exchange` is NULL for an only worker. False: one line in err; worker_fini cleans up in any case.
  */
 bool worker_init(struct worker *w, unsigned int index, const struct dataplane_config *cfg, const struct port *port,
-		 struct exchange *exchange, struct rte_mempool *pool, const uint32_t *stopping, char *err, size_t err_len);
+		 struct exchange *exchange, struct rte_mempool *pool, const uint32_t *stopping, int desk_bell, char *err, size_t err_len);
 /* The port must be stopped. */
 void worker_fini(struct worker *w);
 
@@ -96,6 +111,8 @@ void worker_run(struct worker *w);
 bool worker_connect(struct worker *w, uint32_t addr, uint16_t port);
 
 struct now worker_clock(void);
+/* The name of a stage (struct pulse). */
+const char *worker_stage(unsigned int stage);
 
 /* input.c: one receive burst, all the way to TCP or to the worker that a frame is for; returns the number of frames. */
 unsigned int worker_receive(struct worker *w);

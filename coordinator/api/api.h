@@ -14,6 +14,7 @@
 #include "muster/check.h"
 
 #include "coordinator/image.h"
+#include "coordinator/node.h"
 #include "coordinator/request.h"
 #include "coordinator/setting.h"
 #include "coordinator/shard.h"
@@ -22,7 +23,6 @@
 #include "coordinator/wire/errors.h"
 #include "coordinator/wire/messages.h"
 
-struct node;
 struct log_jobs;
 
 /* One call of a handler. */
@@ -124,16 +124,11 @@ unsigned int api_workers(const struct api_call *call);
 /* The worker that owns a group; -1: we ourselves. */
 int node_owner(const struct node *node, struct bytes group_id);
 
-/* The shard that owns a group; NULL: it is another worker's. */
-struct shard *node_shard(struct node *node, struct bytes group_id);
-/* The same for a heartbeat, which only moves deadlines further away: the shard need not be looked at in this round. */
+/* node_shard (node.h) for a heartbeat, which only moves deadlines further away: the shard need not be looked at in this round. */
 struct shard *node_shard_quiet(struct node *node, struct bytes group_id);
-/* A shard by its number; NULL: it is another worker's. */
-struct shard *node_shard_by_number(struct node *node, unsigned int number);
 /* The i-th of the node's shards; NULL behind the last one. */
 struct shard *node_shard_at(struct node *node, unsigned int i);
 unsigned int node_max_fetch_wait_ms(const struct node *node);
-int32_t node_id(const struct node *node);
 struct log *node_log(struct node *node);
 /* Requests that wait for what stands in the log (log_job.h). */
 struct log_jobs *node_log_jobs(struct node *node);

@@ -53,6 +53,16 @@ void shard_group_each(struct shard *shard, void (*visit)(void *arg, const struct
 		table_each(&shard->groups, describe_visit, &walk);
 }
 
+bool shard_group_walk(struct shard *shard, uint32_t *bucket, void (*visit)(void *arg, const struct shard_group *group), void *arg)
+{
+	struct describe_walk walk = {visit, arg};
+	if (shard->loading || *bucket >= shard->groups.buckets)
+		return false;
+	for (struct table_node *n = *table_slot(&shard->groups, *bucket); n != NULL; n = n->next)
+		describe_visit(n, &walk);
+	return ++*bucket < shard->groups.buckets;
+}
+
 void shard_member_each(struct shard *shard, struct bytes group_id, void (*visit)(void *arg, const struct shard_member *member), void *arg)
 {
 	const struct group *g = shard->loading ? NULL : group_find(shard, group_id);

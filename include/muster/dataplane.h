@@ -4,6 +4,7 @@
 #ifndef MUSTER_DATAPLANE_H
 #define MUSTER_DATAPLANE_H
 
+#include "muster/pulse.h"
 #include "muster/service.h"
 #include "muster/stats.h"
 
@@ -75,6 +76,22 @@ struct stats *dataplane_stats(struct dataplane *dp, unsigned int w);
 
 /* The mailbox of the service of worker `w`; NULL when there is only one worker. */
 struct mailbox *dataplane_mailbox(struct dataplane *dp, unsigned int w);
+
+/*
+ * The housekeeping thread: one that is none of the workers'. It tells a worker's service something by mail and reads what that sends back by the
+ * desk's mailbox (whose only other end, number 0, it is); each way holds DESK_MAIL messages. Nobody waits. False: the ring is full.
+ */
+bool dataplane_tell(struct dataplane *dp, unsigned int w, const struct mail *mail);
+unsigned int dataplane_told(struct dataplane *dp, unsigned int w, struct mail out[], unsigned int max);
+/* An eventfd that is readable when a worker has sent something. It belongs to the dataplane. */
+int dataplane_desk_fd(const struct dataplane *dp);
+/* The worker's own end. */
+struct mailbox *dataplane_desk(struct dataplane *dp, unsigned int w);
+
+/* Signs of life of a worker, from any thread; the name of a stage of its loop; and how much lies in the rings of others to it. */
+void dataplane_pulse(const struct dataplane *dp, unsigned int w, struct pulse *out);
+const char *dataplane_stage(unsigned int stage);
+unsigned int dataplane_depth(const struct dataplane *dp, unsigned int w);
 
 /* An eventfd: writing to it ends a sleep of worker `w`, from any thread. It belongs to the dataplane. */
 int dataplane_wake_fd(const struct dataplane *dp, unsigned int w);

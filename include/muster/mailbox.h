@@ -9,6 +9,8 @@
  *  2. The dataplane moves the message, never what `subject` points to; whose that is, the services agree.
  *  3. Room is fixed: of `capacity` messages that lie unread between two workers, none is lost, and one more is not taken. Services keep below it by
  *     counting what they have outstanding, so that a message never has to wait for room.
+ *
+ * A mailbox also lets its service see whether the other workers live, without asking them: one that stands still cannot answer.
  */
 #ifndef MUSTER_MAILBOX_H
 #define MUSTER_MAILBOX_H
@@ -23,9 +25,17 @@ struct mail {
 
 struct mailbox;
 
+/* What can be seen of another worker. */
+struct neighbour {
+	bool still;	  /* it has not polled for longer than its limit (time.h) */
+	uint64_t lost_us; /* how long it has stood still in all; grows when it goes on, before it passes on anything */
+};
+
 struct mailbox_ops {
 	/* False: `capacity` messages lie unread at `to`. */
 	bool (*send)(struct mailbox *mailbox, unsigned int to, const struct mail *mail);
+	/* NULL: nobody ever stands still. */
+	void (*look)(struct mailbox *mailbox, unsigned int other, struct neighbour *out);
 };
 
 struct mailbox {
@@ -38,6 +48,13 @@ struct mailbox {
 static inline bool mailbox_send(struct mailbox *mailbox, unsigned int to, const struct mail *mail)
 {
 	return mailbox->ops->send(mailbox, to, mail);
+}
+
+static inline void mailbox_look(struct mailbox *mailbox, unsigned int other, struct neighbour *out)
+{
+	*out = (struct neighbour){.still = false};
+	if (mailbox->ops->look != NULL)
+		mailbox->ops->look(mailbox, other, out);
 }
 
 #endif

@@ -70,6 +70,8 @@ struct service_ops {
 	bool (*stop)(void *service, struct now now);
 	/* A message from another worker's service (mailbox.h); may be NULL for a service that is sent none. */
 	void (*mail)(void *service, unsigned int from, const struct mail *mail, struct now now);
+	/* A message from the housekeeping thread (dataplane_tell); may be NULL for a service that is sent none. */
+	void (*told)(void *service, const struct mail *mail, struct now now);
 };
 
 /* What the dataplane implements. A channel starts with a pointer to it, so that both sides can inline the calls. */

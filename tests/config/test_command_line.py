@@ -84,7 +84,7 @@ class Print(Case):
         with open(f"{TOP}/deploy/muster.conf") as text:
             example = text.read()
         own = muster("config", "--example").stdout
-        for name, value in (("topics.file", "topics.conf"), ("log.dir", "/var/lib/muster")):
+        for name, value in (("topics.file", "topics.conf"), ("log.dir", "/var/lib/muster"), ("admin.socket", "/run/muster/admin.sock")):
             own = own.replace(f"#{name} =\n", f"{name} = {value}\n")
         self.assertEqual(example, own)
 
