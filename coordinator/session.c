@@ -258,6 +258,8 @@ enum service_verdict session_frame(struct session *s, const uint8_t *p, size_t l
 {
 	if (unlikely(s->closing))
 		return SERVICE_NEXT;
+	if (likely(s->memo.member != NULL) && session_steady(s, p, len, now))
+		return SERVICE_NEXT;
 	s->all->stats->requests++;
 	struct reader r = reader_of(p, len);
 	struct request_header h;

@@ -160,10 +160,12 @@ uint64_t sessions_tick(struct sessions *all, struct now now);
 /* Lets all answers out that wait for their time, from now on at once. Returns true when nothing is parked any more. */
 bool sessions_stop(struct sessions *all, struct now now);
 
-/* ---- between session.c and answer.c ---- */
+/* ---- between session.c, steady.c and answer.c ---- */
 
 extern const struct request_ops answer_ops;
 
+/* Answers the frame if it is a heartbeat that can go the short way (steady.c). False: nothing was done. */
+bool session_steady(struct session *s, const uint8_t *p, size_t len, struct now now);
 /* Whether frames of the session must be held back. */
 bool session_must_hold(const struct session *s);
 /* After something left the queue: ends a hold that has no reason any more, closes a half-closed connection that has nothing left to say. */

@@ -71,9 +71,12 @@ void shard_hold(struct shard *shard, uint64_t until);
 void shard_join_group(struct shard *shard, struct request *rq, const struct join_group_request *in, struct now now);
 void shard_sync_group(struct shard *shard, struct request *rq, const struct sync_group_request *in, struct now now);
 /*
- * The same without knowing the shard, through the connection's memo: no hash, no table. False: the memo does not fit and nothing was done;
- * ask the shard.
+ * A heartbeat without knowing the shard, through the connection's memo (it may be NULL): no hash, no table. Returns the error code to answer;
+ * SHARD_MEMBER_UNKNOWN: the memo does not fit and nothing was done; ask the shard.
  */
+#define SHARD_MEMBER_UNKNOWN (INT16_MIN - 1)
+int shard_heartbeat_known(const struct member_memo *memo, const struct heartbeat_request *in, struct now now);
+/* The same, answered. False: the memo does not fit. */
 bool shard_heartbeat_memo(struct request *rq, const struct heartbeat_request *in, struct now now);
 void shard_heartbeat(struct shard *shard, struct request *rq, const struct heartbeat_request *in, struct now now);
 void shard_leave_group(struct shard *shard, struct request *rq, const struct leave_group_request *in, struct now now);

@@ -317,7 +317,14 @@ bool member_rename(struct member *m, struct bytes id);
 /* Where its requests come from now; without memory the old data stay. */
 void member_set_origin(struct member *m, struct bytes client_id, struct bytes host);
 /* It gave a sign of life: the session starts anew. */
-void member_touch(struct member *m, struct now now);
+void member_touch_rarely(struct member *m, struct now now); /* any member */
+static inline void member_touch(struct member *m, struct now now)
+{
+	if (unlikely(m->is_new || !purgatory_waiting(&m->session)))
+		member_touch_rarely(m, now);
+	else
+		purgatory_postpone(&m->group->shard->purgatory, &m->session, deadline_after(now, m->session_timeout_ms));
+}
 void member_set_timeouts(struct member *m, int32_t session_ms, int32_t rebalance_ms);
 /* It sent SyncGroup. */
 void member_set_synced(struct member *m);

@@ -59,15 +59,23 @@ static void heartbeat_blind(struct request *rq, const struct heartbeat_request *
 	request_answer(rq, &r, now);
 }
 
-bool shard_heartbeat_memo(struct request *rq, const struct heartbeat_request *in, struct now now)
+int shard_heartbeat_known(const struct member_memo *memo, const struct heartbeat_request *in, struct now now)
 {
-	struct member *m = heartbeat_memo(rq->memo, in);
+	struct member *m = heartbeat_memo(memo, in);
 	if (unlikely(m == NULL))
-		return false;
+		return SHARD_MEMBER_UNKNOWN;
 	struct stats *stats = m->group->shard->stats;
-	struct heartbeat_response r = {.error_code = heartbeat_take(m, in->generation_id, now)};
 	stats->group_heartbeats++;
 	stats->group_heartbeats_memo++;
+	return heartbeat_take(m, in->generation_id, now);
+}
+
+bool shard_heartbeat_memo(struct request *rq, const struct heartbeat_request *in, struct now now)
+{
+	int error = shard_heartbeat_known(rq->memo, in, now);
+	if (unlikely(error == SHARD_MEMBER_UNKNOWN))
+		return false;
+	struct heartbeat_response r = {.error_code = (int16_t)error};
 	request_answer(rq, &r, now);
 	return true;
 }

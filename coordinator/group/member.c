@@ -415,7 +415,7 @@ static void member_session_until(struct member *m, uint64_t deadline, struct now
 		purgatory_start(p, &m->session, &member_session, NULL, deadline, now);
 }
 
-void member_touch(struct member *m, struct now now)
+void member_touch_rarely(struct member *m, struct now now)
 {
 	if (unlikely(m->is_new && m->join != NULL))
 		return; /* keeps its new-member time */

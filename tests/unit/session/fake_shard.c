@@ -96,6 +96,11 @@ void shard_sync_group(struct shard *shard, struct request *rq, const struct sync
 	fake_park(rq, REQUEST_WAIT_GROUP);
 }
 
+int shard_heartbeat_known(const struct member_memo *memo, const struct heartbeat_request *in, struct now now)
+{
+	return SHARD_MEMBER_UNKNOWN;
+}
+
 bool shard_heartbeat_memo(struct request *rq, const struct heartbeat_request *in, struct now now)
 {
 	return false; /* the fake keeps no memos */
