@@ -86,6 +86,10 @@ static void text_text(const char *s, char out[CELL])
 		else
 			n += (size_t)sprintf(out + n, "\\x%02x", (unsigned char)*s);
 	}
+	while (*s != '\0' && n > 0 && ((unsigned char)*s & 0xc0) == 0x80) { /* cut: not inside of a character */
+		s--;
+		n--;
+	}
 	out[n] = '\0';
 }
 

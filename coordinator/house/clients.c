@@ -19,6 +19,7 @@
 #include "coordinator/house/clients.h"
 
 #define READ_BYTES 16384u
+#define BACKLOG 64
 #define OUT_LOW (16u << 10)
 
 struct block {
@@ -110,7 +111,7 @@ static bool open_socket(struct clients *all, const struct config *cfg, char *err
 		memcpy(all->path, cfg->admin_socket, strlen(cfg->admin_socket) + 1);
 	if (bound && !give_to_group(all->path, cfg->admin_socket_group, err, err_len))
 		return false;
-	if (bound && chmod(all->path, modes[cfg->admin_socket_access]) == 0 && listen(all->fd, CLIENTS_MAX) == 0)
+	if (bound && chmod(all->path, modes[cfg->admin_socket_access]) == 0 && listen(all->fd, BACKLOG) == 0)
 		return true;
 	snprintf(err, err_len, "admin.socket: %s cannot be made: %s; is its folder there, and may we write into it?", cfg->admin_socket, strerror(errno));
 	return false;
@@ -259,6 +260,8 @@ static bool may_read(const struct client *c)
 
 static void client_serve(struct clients *all, struct client *c, short events, struct now now)
 {
+	if (has_output(c))
+		client_write(c, now);
 	while (may_read(c) && take_line(all, c))
 		;
 	if (events & (POLLIN | POLLHUP | POLLERR) && may_read(c))
