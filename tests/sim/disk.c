@@ -2,13 +2,15 @@
  * disk.c - the simulated log: batches become durable later, in order; sometimes it is slow, sometimes it refuses;
  * when it breaks nothing becomes durable any more; a crash loses what is not durable.
  *
+ * In some worlds when and what is decided by the production log on a simulated disk (stored.c); then this is the ledger beside it.
+ *
  * Positions count records. All bytes are kept, so that a shard can be rebuilt from them at any time.
  */
-#include "sim.h"
+#include "stored.h"
 
-static struct disk *disk_of(struct log *log)
+static struct ledger *disk_of(struct log *log)
 {
-	return CONTAINER_OF(log, struct disk, log);
+	return CONTAINER_OF(log, struct ledger, log);
 }
 
 /* Which group and partition of ours an offset's record is about; false: none. */
@@ -21,7 +23,7 @@ static bool disk_offset_of(struct world *w, const struct log_entry *e, int *grou
 }
 
 /* Where the last record and the last tombstone of each partition stand, up to a position. */
-void disk_survey(struct disk *d, uint64_t end)
+void disk_survey(struct ledger *d, uint64_t end)
 {
 	struct world *w = d->w;
 	memset(w->appended, 0, sizeof(w->appended));
@@ -37,7 +39,7 @@ void disk_survey(struct disk *d, uint64_t end)
 }
 
 /* Commits carry unique offsets: remember where each one stands, and where it was taken away. */
-static void disk_note(struct disk *d, const struct log_entry *e, uint64_t position)
+static void disk_note(struct ledger *d, const struct log_entry *e, uint64_t position)
 {
 	struct world *w = d->w;
 	struct record_key key;
@@ -56,31 +58,42 @@ static void disk_note(struct disk *d, const struct log_entry *e, uint64_t positi
 		w->offset_position[value.offset] = position;
 }
 
+/* When what is appended now becomes durable. */
+static uint64_t disk_time(struct ledger *d)
+{
+	uint64_t delay = rng_one_in(&d->rng, 4) ? 0 : rng_between(&d->rng, 50, 4000);
+	if (d->w->now.us < d->slow_until)
+		delay += d->slow_ms * (uint64_t)US_PER_MS;
+	if (d->w->now.us + delay > d->last_at)
+		d->last_at = d->w->now.us + delay;
+	return d->last_at;
+}
+
 static uint64_t disk_append(struct log *log, unsigned int shard, struct log_entry *entries, unsigned int n, int16_t *error, struct now now)
 {
-	struct disk *d = disk_of(log);
+	struct ledger *d = disk_of(log);
 	REQUIRE(d->w, "log-empty-batch", n > 0, "a batch without records");
 	if (disk_refuses(d)) {
 		*error = d->broken != 0 ? d->broken : d->fail_code;
 		return 0;
 	}
+	uint64_t at = d->stored != NULL ? stored_append(d->stored, shard, entries, n, error, now) : 0;
+	if (d->stored != NULL && at == 0)
+		return 0;
 	for (unsigned int i = 0; i < n; i++) {
 		if (d->len == d->cap) {
 			d->cap = d->cap == 0 ? 256 : d->cap * 2;
 			d->entries = realloc(d->entries, d->cap * sizeof(*d->entries));
 		}
-		entries[i].offset = (int64_t)d->len;
+		if (d->stored == NULL)
+			entries[i].offset = (int64_t)d->len;
 		struct disk_entry *e = &d->entries[d->len++];
 		e->shard = shard;
 		e->e.offset = entries[i].offset;
 		CHECK(bytes_dup(&e->e.key, entries[i].key) && bytes_dup(&e->e.value, entries[i].value));
 		disk_note(d, &e->e, d->len);
 	}
-	uint64_t delay = rng_one_in(&d->rng, 4) ? 0 : rng_between(&d->rng, 50, 4000);
-	if (d->w->now.us < d->slow_until)
-		delay += d->slow_ms * (uint64_t)US_PER_MS;
-	uint64_t at = d->w->now.us + delay > d->last_at ? d->w->now.us + delay : d->last_at;
-	d->last_at = at;
+	at = d->stored != NULL ? at : disk_time(d);
 	if (d->batch_len == d->batch_cap) {
 		d->batch_cap = d->batch_cap == 0 ? 256 : d->batch_cap * 2;
 		d->batches = realloc(d->batches, d->batch_cap * sizeof(*d->batches));
@@ -94,13 +107,34 @@ static uint64_t disk_durable(struct log *log)
 	return disk_of(log)->durable;
 }
 
+static void disk_advance(struct ledger *d, uint64_t to)
+{
+	while (d->batch_first < d->batch_len && d->batches[d->batch_first].at <= to)
+		d->durable = d->batches[d->batch_first++].position;
+}
+
+static uint64_t disk_poll_stored(struct ledger *d, struct now now)
+{
+	struct world *w = d->w;
+	uint64_t wish = stored_poll(d->stored, d->held, w->now.us < d->slow_until ? d->slow_ms : 0, now);
+	disk_advance(d, stored_durable(d->stored));
+	if (stored_is_cut(d->stored)) { /* now: what does not become durable any more is lost with the next start */
+		w->later[LATER_BREAK].at = w->now.us;
+		w->later[LATER_REPAIR].at = w->now.us + 1;
+	}
+	return wish;
+}
+
 static uint64_t disk_poll(struct log *log, struct now now)
 {
-	struct disk *d = disk_of(log);
-	if (d->broken != 0 || d->held)
+	struct ledger *d = disk_of(log);
+	if (d->broken != 0)
 		return TIME_NEVER;
-	while (d->batch_first < d->batch_len && d->batches[d->batch_first].at <= d->w->now.us)
-		d->durable = d->batches[d->batch_first++].position;
+	if (d->stored != NULL)
+		return disk_poll_stored(d, now);
+	if (d->held)
+		return TIME_NEVER;
+	disk_advance(d, d->w->now.us);
 	return d->batch_first < d->batch_len ? d->batches[d->batch_first].at - d->w->lost_us : TIME_NEVER;
 }
 
@@ -113,28 +147,48 @@ static int16_t disk_failed(struct log *log)
 	return disk_of(log)->broken;
 }
 
-static const struct log_ops disk_ops = {disk_append, disk_durable, disk_poll, disk_free, disk_failed};
+static void disk_set_owner(struct log *log, const struct log_owner *owner)
+{
+	if (disk_of(log)->stored != NULL)
+		stored_set_owner(disk_of(log)->stored, owner);
+}
 
-bool disk_refuses(const struct disk *d)
+static const struct log_ops disk_ops = {.append = disk_append, .durable = disk_durable, .poll = disk_poll, .free = disk_free, .failed = disk_failed,
+					.set_owner = disk_set_owner};
+
+bool disk_refuses(const struct ledger *d)
 {
 	return d->broken != 0 || d->w->now.us < d->fail_until;
 }
 
-/* The last that becomes durable does so in the very round in which the failure shows. */
-void disk_break(struct disk *d)
+bool disk_may_refuse(const struct ledger *d)
 {
-	while (d->batch_first < d->batch_len && !rng_one_in(&d->rng, 3))
+	return d->stored != NULL || disk_refuses(d);
+}
+
+/* The last that becomes durable does so in the very round in which the failure shows. */
+void disk_break(struct ledger *d)
+{
+	if (d->stored != NULL) {
+		stored_break(d->stored, served(d->w));
+		disk_advance(d, stored_durable(d->stored));
+	}
+	while (d->stored == NULL && d->batch_first < d->batch_len && !rng_one_in(&d->rng, 3))
 		d->durable = d->batches[d->batch_first++].position;
 	d->broken = 56;
 	d->held = false;
 }
 
-void disk_init(struct disk *d, struct world *w)
+void disk_init(struct ledger *d, struct world *w)
 {
-	*d = (struct disk){.log.ops = &disk_ops, .w = w, .rng = rng_of(w->plan.seed, 77)};
+	*d = (struct ledger){.log.ops = &disk_ops, .w = w, .rng = rng_of(w->plan.seed, 77)};
+	if (!w->plan.stored)
+		return;
+	d->fail_code = 19;
+	d->stored = stored_new(w);
 }
 
-static void disk_cut(struct disk *d, uint64_t len)
+static void disk_cut(struct ledger *d, uint64_t len)
 {
 	while (d->len > len) {
 		struct disk_entry *e = &d->entries[--d->len];
@@ -144,10 +198,12 @@ static void disk_cut(struct disk *d, uint64_t len)
 }
 
 /* What was not reported durable may be there or not, from some batch on. */
-void disk_crash(struct disk *d, struct rng *r)
+void disk_crash(struct ledger *d, struct rng *r)
 {
-	while (d->batch_first < d->batch_len && rng_one_in(r, 2))
+	while (d->stored == NULL && d->batch_first < d->batch_len && rng_one_in(r, 2))
 		d->durable = d->batches[d->batch_first++].position;
+	if (d->stored != NULL)
+		d->durable = stored_crash(d->stored, d);
 	disk_cut(d, d->durable);
 	d->batch_first = d->batch_len = 0;
 	d->last_at = d->fail_until = d->slow_until = 0;
@@ -169,34 +225,55 @@ static enum record_kind key_kind(const struct disk_entry *e)
 	return record_key_decode(&key, e->e.key) ? key.kind : RECORD_OTHER;
 }
 
-/*
- * From the end: the first record of a key that comes along is the one that stays. Records of offsets stay all, and tombstones of groups: a group that
- * consisted of nothing but offsets is there until expiry takes it, and a compacted log would have forgotten it before.
- */
-bool *disk_compacted(const struct disk *d, bool tombstones)
+/* Which records up to a position are the newest of their keys there, malloc: from the end, the first of a key that comes along. */
+bool *disk_newest(const struct ledger *d, uint64_t end)
 {
 	size_t slots = 16;
-	while (slots < 2 * d->len)
+	while (slots < 2 * end)
 		slots *= 2;
 	const struct disk_entry **seen = calloc(slots, sizeof(*seen));
-	bool *keep = calloc(d->len + 1, sizeof(*keep));
-	CHECK(seen != NULL && keep != NULL);
-	for (uint64_t i = d->len; i-- > 0;) {
+	bool *newest = calloc(end + 1, sizeof(*newest));
+	CHECK(seen != NULL && newest != NULL);
+	for (uint64_t i = end; i-- > 0;) {
 		const struct disk_entry *e = &d->entries[i];
 		size_t at = key_hash(e) & (slots - 1);
 		while (seen[at] != NULL && (seen[at]->shard != e->shard || !bytes_equal(seen[at]->e.key, e->e.key)))
 			at = (at + 1) & (slots - 1);
-		enum record_kind kind = key_kind(e);
-		bool stays = tombstones || kind != RECORD_PART || !bytes_is_null(e->e.value);
-		keep[i] = (seen[at] == NULL && stays) || (kind != RECORD_GROUP && kind != RECORD_PART);
+		newest[i] = seen[at] == NULL;
 		seen[at] = seen[at] == NULL ? e : seen[at];
 	}
 	free(seen);
+	return newest;
+}
+
+/*
+ * Records of offsets stay all, and tombstones of groups: a group that consisted of nothing but offsets is there until expiry takes it, and a compacted log
+ * would have forgotten it before.
+ */
+bool *disk_compacted(const struct ledger *d, bool tombstones)
+{
+	bool *keep = disk_newest(d, d->len);
+	for (uint64_t i = 0; i < d->len; i++) {
+		enum record_kind kind = key_kind(&d->entries[i]);
+		bool stays = tombstones || kind != RECORD_PART || !bytes_is_null(d->entries[i].e.value);
+		keep[i] = (keep[i] && stays) || (kind != RECORD_GROUP && kind != RECORD_PART);
+	}
 	return keep;
 }
 
-void disk_fini(struct disk *d)
+/* What the last crash left of the records, malloc. NULL: all. */
+bool *disk_left(const struct ledger *d)
 {
+	bool *keep = d->stored == NULL ? NULL : calloc(d->len + 1, sizeof(*keep));
+	if (keep != NULL)
+		memcpy(keep, stored_there(d->stored), d->len * sizeof(*keep));
+	return keep;
+}
+
+void disk_fini(struct ledger *d)
+{
+	if (d->stored != NULL)
+		stored_free(d->stored);
 	disk_cut(d, 0);
 	free(d->entries);
 	free(d->batches);

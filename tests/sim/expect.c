@@ -90,7 +90,7 @@ static struct expect commit_code(struct world *w, const struct group *g, const s
 	int32_t generation = in->generation_id_or_member_epoch;
 	struct expect ok = anything;
 	ok.code = 0;
-	ok.log_may_fail = disk_refuses(&w->disk);
+	ok.log_may_fail = disk_may_refuse(&w->disk);
 	if (g == NULL && w->stopping)
 		return code(15);
 	if (g == NULL)
@@ -263,7 +263,7 @@ static struct expect delete_code(struct world *w, const struct asked *a, const s
 	struct expect e = anything;
 	if (world_shard(w, a->group)->writes.first != NULL) /* what is on its way counts too */
 		return e;
-	e.log_may_fail = disk_refuses(&w->disk);
+	e.log_may_fail = disk_may_refuse(&w->disk);
 	e.code = g == NULL ? 69 : g->state == GROUP_DEAD ? 15 : a->api == api_key_delete_groups && g->state != GROUP_EMPTY ? 68 : 0;
 	if (a->api == api_key_offset_delete && g != NULL && g->state != GROUP_EMPTY && g->state != GROUP_DEAD)
 		e.code = bytes_equal(g->protocol_type, BYTES_LITERAL("consumer")) ? 0 : 68;

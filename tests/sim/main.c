@@ -5,6 +5,7 @@
  *   sim --forever [--first SEED]                   until interrupted
  *   sim --list FILE                                the seeds that once failed: lines "SEED [kept actions: 1,5,9]"; # begins a comment
  *   sim --seed SEED [--keep 1,5,9] [--trace]       one run, with its actions, or with everything that happens
+ *   sim [--actions N] --cuts SEED                  the first N actions (30), with the power cut in every operation of the disk
  *   sim --twice SEED                               two runs must give the same answers at the same times
  */
 #include <getopt.h>
@@ -140,6 +141,35 @@ static int run_twice(uint64_t seed)
 	return a.failed || b.failed || a.hash != b.hash || a.steps != b.steps;
 }
 
+/* The first actions of a seed without restarts of its own, with the power cut in every operation of the disk, one run for each. */
+static int run_cuts(uint64_t seed, unsigned int actions)
+{
+	static struct plan plan;
+	bool keep[ACTIONS] = {false};
+	struct total total = {0};
+	double start = seconds();
+	plan_make(&plan, seed);
+	for (unsigned int i = 0; i < plan.len && i < actions; i++)
+		keep[i] = plan.actions[i].kind != ACT_RESTART && plan.actions[i].kind != ACT_LOG_BREAK;
+	struct outcome whole = run_seed(seed, keep, false);
+	if (whole.failed || whole.cleaned == 0) {
+		printf("seed %lu: %s\n", seed, whole.failed ? whole.text : "nothing is cleaned, which proves too little");
+		return 1;
+	}
+	for (uint64_t at = 1; at <= whole.operations; at++) {
+		struct outcome o = run_cut(seed, keep, at);
+		add(&total, &o);
+		if (o.failed) {
+			printf("seed %lu failed, cut in operation %lu of %lu: %s\n%s\n", seed, at, whole.operations, o.kind, o.text);
+			return 1;
+		}
+	}
+	printf("seed %lu, groups %s, %lu runs of the cleaner, cut in each of %lu operations: ", seed, plan.settings.group_record_max_bytes > 0 ? "in parts" : "whole",
+	       whole.cleaned, whole.operations);
+	print_total(&total, seconds() - start);
+	return 0;
+}
+
 static int run_many(uint64_t first, uint64_t n, double limit, bool forever, bool shrink)
 {
 	struct total total = {0};
@@ -166,12 +196,14 @@ static int run_many(uint64_t first, uint64_t n, double limit, bool forever, bool
 
 int main(int argc, char **argv)
 {
-	enum { FIRST = 256, SEEDS, SECONDS, FOREVER, LIST, SEED, KEEP, TRACE, TWICE, NO_SHRINK };
+	enum { FIRST = 256, SEEDS, SECONDS, FOREVER, LIST, SEED, KEEP, TRACE, TWICE, NO_SHRINK, CUTS, ACTS };
 	static const struct option options[] = {{"first", 1, NULL, FIRST}, {"seeds", 1, NULL, SEEDS}, {"seconds", 1, NULL, SECONDS},
 		{"forever", 0, NULL, FOREVER}, {"list", 1, NULL, LIST}, {"seed", 1, NULL, SEED}, {"keep", 1, NULL, KEEP}, {"trace", 0, NULL, TRACE},
-		{"twice", 1, NULL, TWICE}, {"no-shrink", 0, NULL, NO_SHRINK}, {NULL, 0, NULL, 0}};
+		{"twice", 1, NULL, TWICE}, {"no-shrink", 0, NULL, NO_SHRINK},
+		{"cuts", 1, NULL, CUTS}, {"actions", 1, NULL, ACTS}, {NULL, 0, NULL, 0}};
 	uint64_t first = 1, seeds = 200, seed = 0;
 	double limit = 0;
+	unsigned int actions = 30;
 	bool forever = false, tracing = false, shrink = true, one = false, kept = false, keep[ACTIONS];
 	for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		switch (o) {
@@ -184,6 +216,8 @@ int main(int argc, char **argv)
 		case KEEP: read_keep(optarg, keep); kept = true; break;
 		case TRACE: tracing = true; break;
 		case TWICE: return run_twice(strtoull(optarg, NULL, 10));
+		case ACTS: actions = (unsigned int)strtoul(optarg, NULL, 10); break;
+		case CUTS: return run_cuts(strtoull(optarg, NULL, 10), actions);
 		case NO_SHRINK: shrink = false; break;
 		default: return 2;
 		}

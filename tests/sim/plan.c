@@ -43,6 +43,7 @@ void plan_make(struct plan *plan, uint64_t seed)
 	memset(plan, 0, sizeof(*plan));
 	plan->seed = seed;
 	plan->clean = seed % 4 == 0;
+	plan->stored = seed % 8 == 5 || (seed >= STORED_SEEDS && !plan->clean);
 	plan->end = rng_one_in(&r, 4) ? END_STOP : END_SILENCE;
 	plan->settings = (struct group_settings){
 		.group_min_session_timeout_ms = 6000,

@@ -8,13 +8,15 @@
 #define RUN_SECONDS 120
 #define SHRINK_RUNS 600
 
-static void run_child(uint64_t seed, const bool *keep, bool tracing)
+static void run_child(uint64_t seed, const bool *keep, bool tracing, uint64_t cut_op)
 {
 	struct world *w = calloc(1, sizeof(*w));
+	w->cut_op = cut_op;
 	alarm(RUN_SECONDS);
 	world_run(w, seed, keep, tracing);
-	printf("DONE %llu %llu %llu %llu %llu %llu\n", (unsigned long long)w->events, (unsigned long long)w->requests, (unsigned long long)w->answers,
-	       (unsigned long long)w->stats.group_rebalances, (unsigned long long)w->stable_assignments, (unsigned long long)w->hash);
+	printf("DONE %llu %llu %llu %llu %llu %llu %llu %llu\n", (unsigned long long)w->events, (unsigned long long)w->requests, (unsigned long long)w->answers,
+	       (unsigned long long)w->stats.group_rebalances, (unsigned long long)w->stable_assignments, (unsigned long long)w->hash,
+	       (unsigned long long)w->operations, (unsigned long long)w->cleaned);
 	free(w);
 	fflush(stdout);
 }
@@ -36,7 +38,7 @@ static void name_kind(struct outcome *o, const char *text, int status)
 	snprintf(o->text, sizeof(o->text), "%.1000s", text);
 }
 
-struct outcome run_seed(uint64_t seed, const bool *keep, bool tracing)
+static struct outcome run_once(uint64_t seed, const bool *keep, bool tracing, uint64_t cut_op)
 {
 	static char text[1 << 16];
 	struct outcome o = {.failed = true};
@@ -53,7 +55,7 @@ struct outcome run_seed(uint64_t seed, const bool *keep, bool tracing)
 			close(pipes[0]);
 			close(pipes[1]);
 		}
-		run_child(seed, keep, tracing);
+		run_child(seed, keep, tracing, cut_op);
 		exit(0);
 	}
 	if (!tracing) {
@@ -70,8 +72,19 @@ struct outcome run_seed(uint64_t seed, const bool *keep, bool tracing)
 	if (o.failed)
 		name_kind(&o, text, status);
 	else if (done != NULL)
-		sscanf(done, "DONE %lu %lu %lu %lu %lu %lu", &o.steps, &o.requests, &o.answers, &o.rebalances, &o.assignments, &o.hash);
+		sscanf(done, "DONE %lu %lu %lu %lu %lu %lu %lu %lu", &o.steps, &o.requests, &o.answers, &o.rebalances, &o.assignments, &o.hash,
+		       &o.operations, &o.cleaned);
 	return o;
+}
+
+struct outcome run_seed(uint64_t seed, const bool *keep, bool tracing)
+{
+	return run_once(seed, keep, tracing, 0);
+}
+
+struct outcome run_cut(uint64_t seed, const bool *keep, uint64_t operation)
+{
+	return run_once(seed, keep, false, operation);
 }
 
 unsigned int run_shrink(uint64_t seed, const char *kind, bool *keep)

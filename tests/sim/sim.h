@@ -9,6 +9,7 @@
  *   plan.c      seed -> settings, consumers, actions           world.c     clock, steps, restart of the server, end of a run
  *   net.c       connections: delay, loss, half-open, FIN, RST   disk.c      the log: delay, refusal, failure, loss of what is not durable
  *   consumer*.c the real consumer's life, subscription.c        assignor.c  range, roundrobin, sticky, cooperative-sticky
+ *   stored.c    in some worlds the real log and a simulated disk behind it
  *   rogue.c     stale ids, doubles, garbage                     expect.c    what a request must be answered, from the rules
  *
  *   Checked of what passes the seam                             Checked of the state
@@ -36,6 +37,7 @@
 #define CONNS 160
 #define TEXT 72
 #define ACTIONS 400
+#define STORED_SEEDS 1000000 /* from here on the log of all worlds that are not clean is the real one (stored.h) */
 #define TICK_SLACK_US 3000 /* a timer is late when it fires later than this behind its millisecond */
 
 /* ---- random numbers: splitmix64 ---- */
@@ -124,6 +126,7 @@ struct plan {
 	uint64_t seed;
 	struct group_settings settings;
 	bool clean; /* nobody misbehaves and nothing breaks: stronger checks */
+	bool stored; /* the log is the real one, on a simulated disk */
 	enum end_kind end;
 	unsigned int len;
 	struct action actions[ACTIONS];
@@ -236,7 +239,7 @@ struct disk_batch {
 	uint64_t position, at;
 };
 
-struct disk {
+struct ledger {
 	struct log log;
 	struct world *w;
 	struct rng rng;
@@ -250,16 +253,21 @@ struct disk {
 	bool held;	/* nothing becomes durable */
 	int16_t broken; /* 0, or the error after which nothing becomes durable any more */
 	uint64_t last_at;
+	struct stored *stored; /* NULL: there is nothing behind the model */
 };
 
-void disk_init(struct disk *d, struct world *w);
-void disk_fini(struct disk *d);
-void disk_crash(struct disk *d, struct rng *r);
-void disk_break(struct disk *d);
-void disk_survey(struct disk *d, uint64_t end);
-bool disk_refuses(const struct disk *d);
+void disk_init(struct ledger *d, struct world *w);
+void disk_fini(struct ledger *d);
+void disk_crash(struct ledger *d, struct rng *r);
+void disk_break(struct ledger *d);
+void disk_survey(struct ledger *d, uint64_t end);
+bool disk_refuses(const struct ledger *d);
+/* The same, or it may at any time: a real log refuses what a slow disk does not keep up with. */
+bool disk_may_refuse(const struct ledger *d);
 /* Which records a log whose groups were compacted would still hold, malloc: the last one of each key, tombstones of parts only if asked for. */
-bool *disk_compacted(const struct disk *d, bool tombstones);
+bool *disk_compacted(const struct ledger *d, bool tombstones);
+bool *disk_newest(const struct ledger *d, uint64_t end);
+bool *disk_left(const struct ledger *d);
 
 /* ---- consumers ---- */
 
@@ -394,7 +402,7 @@ struct world {
 	struct node *node;
 	struct stats *loading; /* counters of shards that are loading */
 	uint64_t ready_at[SHARDS];
-	struct disk disk;
+	struct ledger disk;
 	struct conn *conns[CONNS];
 	unsigned int conns_len, conns_made;
 	struct consumer consumers[CONSUMERS];
@@ -442,6 +450,9 @@ struct world {
 	unsigned int group_removals[GROUPS];   /* seen; not more */
 	uint64_t stable_assignments;
 	bool trace;
+	uint64_t cut_op; /* the power is cut in this operation of the disk; 0: in none */
+	uint64_t cleaned; /* runs of the log's cleaner */
+	uint64_t operations; /* of the disk, since the last start that a crash came before */
 	_Alignas(16) uint8_t arena_block[1 << 18];
 	struct arena arena;
 };
@@ -485,6 +496,7 @@ void audit_step(struct world *w);
 void audit_ours(struct world *w, int number);
 void audit_deep(struct world *w);
 void audit_restart(struct world *w);
+void audit_replay_again(struct world *w, const bool *keep);
 void audit_recovered(struct world *w, int group);
 void audit_topics(struct world *w);
 void audit_end(struct world *w);

@@ -135,6 +135,7 @@ struct node *world_node(struct world *w)
 				  .random = {w->plan.seed, w->restarts}};
 	struct node *node = node_new(&cfg, w->image, &w->disk.log, &w->stats, served(w));
 	CHECK(node != NULL);
+	node_own_log(node, &w->disk.log);
 	return node;
 }
 
@@ -303,15 +304,15 @@ static void end_in_silence(struct world *w)
 /* The server stops in the middle of everything: whatever is parked is answered. */
 static void end_by_stop(struct world *w)
 {
-	bool done = false;
 	if (w->stalled) {
 		w->stalled_until = w->now.us;
 		world_resume(w);
 	}
 	w->draining = w->stopping = true;
+	bool done = node_service_ops.stop(w->node, served(w));
 	for (unsigned int i = 0; i < 4000 && !done; i++) {
-		done = node_service_ops.stop(w->node, served(w));
 		world_pass(w, 1000);
+		done = node_service_ops.stop(w->node, served(w)); /* asked again: what came in between may be parked */
 	}
 	REQUIRE(w, "stop-hangs", done && w->stats.requests_parked_now == 0, "%llu requests are still parked", (unsigned long long)w->stats.requests_parked_now);
 	for (unsigned int i = 0; i < w->conns_len; i++)
