@@ -1,93 +1,35 @@
 /*
- * log_disk.c - appending: batches gather in one block while the block before is on its way to the disk.
+ * log_disk.c - the log of one worker: what is appended gathers in one block while the block before is on its way to the disk.
  *
  *   append -> [ filling ]  --poll, nothing on its way-->  [ writing ] --WRITE_DURABLE completes--> durable = its position
  *
- * So a lone append is written at once, and under load a block holds what came while the one before was written: no linger, no timer.
- *
- *   io:    IDLE -> BLOCK -> IDLE           a block is being written
- *          IDLE -> FLUSH -> SEAL -> IDLE   the segment ends: what is only written is flushed, END follows, then the next segment becomes the
- *                                          current one; when every block was durable by itself, FLUSH is left out
- *   make:  NONE -> SPACE -> CREATE -> HEAD -> RENAME -> READY      the next segment, made in advance
- *                    any failure -> UNDO -> WAIT (a second) -> NONE
- *
- * Invariants:
- *  1. An append is taken only if its block fits into what is reserved on the disk already: the current segment, or the next one when that is READY.
- *     So a full disk refuses appends and never fails a write of what was taken. While there is no next segment, the last reserve_bytes of the
- *     current one are for tombstones: what frees space must go on.
- *  2. At most one block is on its way, and nothing is written to a segment before END of the one before is durable.
- *  3. A failed write is final: nothing is written or acknowledged after it, for nobody knows what the disk kept. Except for lack of space, on file systems
- *     that reserve nothing: then the same block is written again, all of it, until there is room; nothing is taken meanwhile.
- *  4. The cleaner gets its reserve before a segment is made, once space is short.
+ * So a lone append is written at once, and under load a block holds what came while the one before was written: no linger, no timer. How blocks are
+ * written stands in log_write.c, how segments are made in advance in log_make.c; what the three share, and the invariants, in log_disk_own.h.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "muster/check.h"
 
 #include "coordinator/log/batch.h"
 #include "coordinator/log/block.h"
-#include "coordinator/log/log_disk.h"
-#include "coordinator/log/log_reader.h"
-#include "coordinator/log/segment.h"
+#include "coordinator/log/log_disk_own.h"
 
-#define RETRY_US US_PER_S	/* between two attempts to make a segment */
-#define MAKE_WISH_US US_PER_MS	/* how often to look after it */
+#define MAKE_WISH_US US_PER_MS /* how often to look after a segment that is made */
 #define BUFFER_MIN (64u * 1024)
 #define LINE_MAX 300
 
 enum { ERROR_RECORD_TOO_LARGE = 10, ERROR_NOT_ENOUGH_REPLICAS = 19, ERROR_STORAGE = 56 }; /* Kafka's */
-
-enum io_state { IO_IDLE, IO_BLOCK, IO_FLUSH, IO_SEAL };
-enum make_state { MAKE_NONE, MAKE_SPACE, MAKE_CREATE, MAKE_HEAD, MAKE_RENAME, MAKE_READY, MAKE_UNDO, MAKE_WAIT };
-
-struct segment {
-	int file;
-	uint64_t number, salt;
-	uint64_t at;	   /* where the next block goes */
-	uint64_t sequence; /* of the next block */
-	char name[FORMAT_NAME_MAX];
-	struct log_file *info; /* once it is ready; the log's list has it once it is the current one */
-};
-
-struct buffer {
-	uint8_t *p; /* aligned; a block: head, payload */
-	size_t cap;
-	size_t len;	   /* of the payload */
-	uint64_t position; /* after its last batch */
-};
-
-struct log_disk {
-	struct log log;
-	struct log_disk_config cfg;
-	struct log_shard *shards;
-	struct log_files files;
-	struct log_reader reader;
-	struct cleaner cleaner;
-	uint8_t id[16];
-	uint64_t start;
-	uint64_t appended, durable; /* positions: records so far */
-	struct buffer filling, writing;
-	struct segment current, next;
-	enum io_state io;
-	enum make_state make;
-	struct disk_op io_op, make_op, close_op;
-	uint8_t *end_block, *head_block;
-	uint64_t retry_us;
-	uint64_t stalled_us; /* when the block that found no space is written again; 0: none did */
-	int make_error; /* why the last attempt to make a segment failed */
-	struct log_disk_status status;
-	bool begun, closing;
-};
 
 static struct log_disk *log_disk_of(struct log *log)
 {
 	return CONTAINER_OF(log, struct log_disk, log);
 }
 
-static PRINTF_LIKE(2, 3) void say(const struct log_disk *d, const char *format, ...)
+void log_say_line(const struct log_disk *d, const char *format, ...)
 {
 	char line[LINE_MAX];
 	va_list ap;
@@ -96,14 +38,6 @@ static PRINTF_LIKE(2, 3) void say(const struct log_disk *d, const char *format, 
 	va_end(ap);
 	if (d->cfg.say != NULL)
 		d->cfg.say(d->cfg.say_arg, line);
-}
-
-/* Spreads a counter over 64 bits. */
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
 }
 
 /* ---- buffers ---- */
@@ -128,25 +62,15 @@ static bool buffer_grow(struct buffer *b, size_t payload)
 
 /* ---- room ---- */
 
-static bool no_space(int64_t result)
-{
-	return result == -ENOSPC || result == -EDQUOT;
-}
-
-static bool segment_fits(const struct log_disk *d, uint64_t at, size_t payload)
-{
-	return at + block_bytes(payload) + block_bytes(0) <= d->cfg.segment_bytes;
-}
-
 /* `frees`: it is there to make room, so it may use the reserve. */
 static bool log_has_room(const struct log_disk *d, size_t payload, bool frees)
 {
 	if (d->stalled_us != 0)
 		return false;
-	if (d->make == MAKE_READY && segment_fits(d, d->next.at, payload))
+	if (d->make == MAKE_READY && log_segment_fits(d, d->next.at, payload))
 		return true;
 	uint64_t reserve = frees ? 0 : d->cfg.reserve_bytes;
-	return segment_fits(d, d->current.at + reserve, payload);
+	return log_segment_fits(d, d->current.at + reserve, payload);
 }
 
 static bool only_tombstones(const struct log_entry *entries, unsigned int n)
@@ -157,13 +81,13 @@ static bool only_tombstones(const struct log_entry *entries, unsigned int n)
 	return true;
 }
 
-static void refuse_full(struct log_disk *d)
+void log_refuse_full(struct log_disk *d)
 {
 	d->status.refused++;
 	if (d->status.full)
 		return;
 	d->status.full = true;
-	say(d, "log: FULL: no room for more (%s); commits and assignments are refused until there is",
+	log_say_line(d, "log: FULL: no room for more (%s); commits and assignments are refused until there is",
 	    d->make_error == 0 ? "the disk does not keep up" : d->make_error == EDQUOT ? "log.total.bytes is reached" : strerror(d->make_error));
 }
 
@@ -175,7 +99,7 @@ static uint64_t log_disk_append(struct log *log, unsigned int shard, struct log_
 	struct log_disk *d = log_disk_of(log);
 	CHECK(n > 0 && d->begun && shard < d->cfg.shards);
 	size_t size = batch_size(entries, n);
-	if (size > INT32_MAX - FORMAT_ALIGN || !segment_fits(d, FORMAT_ALIGN, ENTRY_HEAD + size)) {
+	if (size > INT32_MAX - FORMAT_ALIGN || !log_segment_fits(d, FORMAT_ALIGN, ENTRY_HEAD + size)) {
 		*error = ERROR_RECORD_TOO_LARGE;
 		return 0;
 	}
@@ -186,7 +110,7 @@ static uint64_t log_disk_append(struct log *log, unsigned int shard, struct log_
 	size_t payload = b->len + ENTRY_HEAD + size;
 	if (!log_has_room(d, payload, only_tombstones(entries, n))) {
 		*error = ERROR_NOT_ENOUGH_REPLICAS; /* clients hear COORDINATOR_NOT_AVAILABLE, and come again */
-		refuse_full(d);
+		log_refuse_full(d);
 		return 0;
 	}
 	if (!buffer_grow(b, payload))
@@ -206,7 +130,7 @@ static uint64_t log_disk_append(struct log *log, unsigned int shard, struct log_
 	b->position = d->appended;
 	if (d->status.full && log_has_room(d, payload, false)) {
 		d->status.full = false;
-		say(d, "log: there is room again, commits and assignments are taken");
+		log_say_line(d, "log: there is room again, commits and assignments are taken");
 	}
 	return d->appended;
 }
@@ -214,314 +138,6 @@ static uint64_t log_disk_append(struct log *log, unsigned int shard, struct log_
 static uint64_t log_disk_durable(struct log *log)
 {
 	return log_disk_of(log)->durable;
-}
-
-/* ---- making the next segment ---- */
-
-static void make_submit(struct log_disk *d, enum make_state state, enum disk_verb verb)
-{
-	d->make = state;
-	d->make_op.verb = verb;
-	disk_submit(d->cfg.disk, &d->make_op);
-}
-
-/* The finished file's entry in the index. */
-static struct log_file *make_info(const struct log_disk *d)
-{
-	struct block_place place = {d->start, d->cfg.worker, d->next.number};
-	struct log_file *f = file_new(d->cfg.shards);
-	if (f == NULL)
-		return NULL;
-	memcpy(f->name, d->next.name, sizeof(f->name));
-	f->cover = (struct block_cover){place, place};
-	f->salt = d->next.salt;
-	f->bytes = f->charge = d->cfg.segment_bytes;
-	f->end = FORMAT_ALIGN;
-	f->open = true;
-	return f;
-}
-
-/* With what the cleaner has to get first. */
-static uint64_t make_wants(const struct log_disk *d)
-{
-	uint64_t wanted = d->cfg.segment_bytes;
-	if (d->begun)
-		cleaner_lacks(&d->cleaner, &wanted);
-	return wanted;
-}
-
-static void make_begin(struct log_disk *d)
-{
-	if (d->status.bytes + make_wants(d) > d->cfg.total_bytes) {
-		d->make_error = EDQUOT;
-		d->make = MAKE_WAIT;
-		return;
-	}
-	d->make_op = (struct disk_op){.verb = DISK_SPACE};
-	make_submit(d, MAKE_SPACE, DISK_SPACE);
-}
-
-static void make_create(struct log_disk *d)
-{
-	struct segment *next = &d->next;
-	if (d->make_op.result >= 0 && (uint64_t)d->make_op.result < make_wants(d) + (d->begun ? cleaner_reserving(&d->cleaner) : 0)) {
-		d->make_error = ENOSPC;
-		d->make = MAKE_WAIT;
-		return;
-	}
-	*next = (struct segment){.number = d->current.number + 1, .at = FORMAT_ALIGN, .sequence = 1};
-	next->salt = mix(d->cfg.random + mix(d->start << 32 ^ next->number) + d->cfg.worker);
-	segment_name(next->name, d->start, d->cfg.worker, next->number);
-	next->info = files_reserve(&d->files) ? make_info(d) : NULL;
-	if (next->info == NULL) {
-		d->make_error = ENOMEM;
-		d->make = MAKE_WAIT;
-		return;
-	}
-	d->make_op = (struct disk_op){.len = d->cfg.segment_bytes};
-	snprintf(d->make_op.name, sizeof(d->make_op.name), "%.*s%s", (int)(FORMAT_NAME_MAX - sizeof(FORMAT_NEW)), next->name, FORMAT_NEW);
-	snprintf(d->make_op.to, sizeof(d->make_op.to), "%s", next->name);
-	make_submit(d, MAKE_CREATE, DISK_CREATE);
-}
-
-static void make_head(struct log_disk *d)
-{
-	struct block_id id = {.shards = d->cfg.shards, .start = d->start, .worker = d->cfg.worker, .number = d->next.number,
-			      .bytes = d->cfg.segment_bytes};
-	struct block head = {.type = BLOCK_FIRST, .salt = d->next.salt, .length = BLOCK_ID_BYTES};
-	d->next.file = d->make_op.file;
-	memcpy(id.log, d->id, sizeof(id.log));
-	block_id_write(d->head_block + BLOCK_HEAD, FORMAT_ALIGN - BLOCK_HEAD, &id);
-	block_seal(d->head_block, &head);
-	d->make_op.buf = d->head_block;
-	d->make_op.len = FORMAT_ALIGN;
-	d->make_op.offset = 0;
-	make_submit(d, MAKE_HEAD, DISK_WRITE_DURABLE);
-}
-
-/* The unfinished file is given back, so that what it holds of a full disk is free for the next attempt. */
-static void make_failed(struct log_disk *d)
-{
-	d->make_error = (int)-d->make_op.result;
-	file_free(d->next.info);
-	d->next.info = NULL;
-	if (d->make == MAKE_CREATE) {
-		d->make = MAKE_WAIT;
-		return;
-	}
-	make_submit(d, MAKE_UNDO, DISK_CLOSE);
-}
-
-static void make_step(struct log_disk *d, struct now now)
-{
-	if (d->make_op.pending)
-		return;
-	bool ok = d->make_op.result >= 0;
-	switch (d->make) {
-	case MAKE_NONE:
-		if (!d->closing && !d->status.failed)
-			make_begin(d);
-		break;
-	case MAKE_SPACE:
-		make_create(d);
-		break;
-	case MAKE_CREATE:
-		ok ? make_head(d) : make_failed(d);
-		break;
-	case MAKE_HEAD:
-		ok ? make_submit(d, MAKE_RENAME, DISK_RENAME) : make_failed(d);
-		break;
-	case MAKE_RENAME:
-		if (!ok) {
-			make_failed(d);
-			break;
-		}
-		d->make = MAKE_READY;
-		d->make_error = 0;
-		d->status.bytes += d->cfg.segment_bytes;
-		break;
-	case MAKE_UNDO:
-		if (d->make_op.verb == DISK_CLOSE)
-			make_submit(d, MAKE_UNDO, DISK_REMOVE);
-		else
-			d->make = MAKE_WAIT;
-		break;
-	case MAKE_WAIT:
-	case MAKE_READY:
-		break;
-	}
-	if (d->make == MAKE_WAIT) {
-		if (d->retry_us == 0)
-			d->retry_us = now.us + RETRY_US;
-		else if (d->retry_us <= now.us) {
-			d->retry_us = 0;
-			d->make = MAKE_NONE;
-		}
-	}
-}
-
-/* ---- writing blocks ---- */
-
-static void io_fail(struct log_disk *d)
-{
-	d->status.failed = true;
-	say(d, "log: FAILED: writing %s: %s; nothing is acknowledged any more until the disk is repaired and the program restarted", d->current.name,
-	    strerror((int)-d->io_op.result));
-}
-
-static void io_write(struct log_disk *d, enum io_state state, bool durable, uint8_t *block, size_t len)
-{
-	d->io = state;
-	d->io_op = (struct disk_op){
-		.verb = durable ? DISK_WRITE_DURABLE : DISK_WRITE,
-		.file = d->current.file,
-		.buf = block,
-		.len = len,
-		.offset = d->current.at,
-	};
-	disk_submit(d->cfg.disk, &d->io_op);
-}
-
-static void io_write_block(struct log_disk *d)
-{
-	bool durable = d->cfg.flush == LOG_FLUSH_DURABLE;
-	struct buffer empty = d->writing;
-	d->writing = d->filling;
-	d->filling = empty;
-	d->filling.len = 0;
-	struct segment *s = &d->current;
-	struct block head = {BLOCK_BATCHES, s->salt, s->sequence, durable ? s->sequence : 0, (uint32_t)d->writing.len};
-	block_seal(d->writing.p, &head);
-	io_write(d, IO_BLOCK, durable, d->writing.p, block_bytes(d->writing.len));
-	s->at += block_bytes(d->writing.len);
-	s->sequence++;
-}
-
-static void io_write_end(struct log_disk *d)
-{
-	struct segment *s = &d->current;
-	struct block end = {BLOCK_END, s->salt, s->sequence, s->sequence, 0};
-	block_seal(d->end_block, &end);
-	io_write(d, IO_SEAL, true, d->end_block, block_bytes(0));
-}
-
-static void io_end_segment(struct log_disk *d)
-{
-	if (d->cfg.flush == LOG_FLUSH_DURABLE) {
-		io_write_end(d);
-		return;
-	}
-	d->io = IO_FLUSH;
-	d->io_op = (struct disk_op){.verb = DISK_FLUSH, .file = d->current.file};
-	disk_submit(d->cfg.disk, &d->io_op);
-}
-
-/* The segment made in advance becomes the current one. */
-static void io_next_segment(struct log_disk *d)
-{
-	d->current = d->next;
-	d->next.info = NULL;
-	d->make = MAKE_NONE;
-	bool added = files_add(&d->files, d->current.info);
-	CHECK(added); /* there was room: make_create */
-}
-
-/* What the block holds is durable: readers may see it. */
-static void io_block_done(struct log_disk *d)
-{
-	struct reader rest = reader_of(d->writing.p + BLOCK_HEAD, d->writing.len);
-	struct bytes bytes;
-	struct batch_span span;
-	uint32_t shard;
-	while (segment_batch(&rest, &shard, &bytes)) {
-		CHECK(batch_peek(&span, bytes));
-		file_note(d->current.info, shard, span.base_offset, span.last_offset, d->io_op.offset);
-		d->shards[shard].high_watermark = span.last_offset + 1;
-	}
-	d->current.info->end = d->current.at;
-	d->durable = d->writing.position;
-	d->status.flushes++;
-}
-
-/* A block of the current segment found no space on the disk. It is written again as a whole, until it does. False: not now. */
-static bool io_again(struct log_disk *d, struct now now)
-{
-	if (d->stalled_us == 0) {
-		d->stalled_us = now.us + RETRY_US;
-		d->make_error = (int)-d->io_op.result;
-		refuse_full(d);
-	}
-	if (now.us < d->stalled_us)
-		return false;
-	d->stalled_us = now.us + RETRY_US;
-	disk_submit(d->cfg.disk, &d->io_op);
-	return false;
-}
-
-/* A completed operation takes effect. False: one is still on its way. */
-static bool io_finish(struct log_disk *d, struct now now)
-{
-	if (d->io_op.pending)
-		return false;
-	if ((d->io == IO_BLOCK || d->io == IO_SEAL) && no_space(d->io_op.result) && !d->closing)
-		return io_again(d, now);
-	if (d->stalled_us != 0) {
-		d->stalled_us = 0;
-		d->make_error = d->make == MAKE_READY ? 0 : d->make_error;
-	}
-	if (d->io != IO_IDLE && d->io_op.result < 0) {
-		d->io = IO_IDLE;
-		io_fail(d);
-	} else if (d->io == IO_BLOCK) {
-		io_block_done(d);
-	} else if (d->io == IO_FLUSH) {
-		io_write_end(d);
-		return false;
-	} else if (d->io == IO_SEAL) {
-		d->current.info->bytes = d->current.info->charge = d->current.at + block_bytes(0);
-		d->current.info->open = false;
-		d->status.bytes -= d->cfg.segment_bytes - d->current.info->bytes;
-		d->close_op = (struct disk_op){.verb = DISK_TRIM, .file = d->current.file, .offset = d->current.at + block_bytes(0)};
-		disk_submit(d->cfg.disk, &d->close_op);
-		io_next_segment(d);
-		cleaner_look(&d->cleaner);
-	}
-	d->io = IO_IDLE;
-	return true;
-}
-
-/* The segment before the current one: TRIM, then CLOSE. */
-static bool close_busy(const struct log_disk *d)
-{
-	return d->close_op.pending || d->close_op.verb == DISK_TRIM;
-}
-
-static void close_step(struct log_disk *d)
-{
-	if (d->close_op.pending || d->close_op.verb != DISK_TRIM)
-		return;
-	d->close_op.verb = DISK_CLOSE;
-	disk_submit(d->cfg.disk, &d->close_op);
-}
-
-static void io_step(struct log_disk *d, struct now now)
-{
-	if (!io_finish(d, now) || d->status.failed || d->filling.len == 0)
-		return;
-	if (segment_fits(d, d->current.at, d->filling.len))
-		io_write_block(d);
-	else if (!close_busy(d))
-		io_end_segment(d);
-}
-
-static bool log_must_write(const struct log_disk *d)
-{
-	return d->io_op.pending || (d->filling.len > 0 && !d->status.failed);
-}
-
-static bool make_busy(const struct log_disk *d)
-{
-	return d->make_op.pending || d->make == MAKE_SPACE || d->make == MAKE_CREATE || d->make == MAKE_HEAD || d->make == MAKE_RENAME || d->make == MAKE_UNDO;
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -547,16 +163,16 @@ static uint64_t log_disk_poll(struct log *log, struct now now)
 	if (!d->begun)
 		return TIME_NEVER;
 	disk_poll(d->cfg.disk);
-	close_step(d);
-	io_step(d, now);
-	make_step(d, now);
+	log_close_step(d);
+	log_write_step(d, now);
+	log_make_step(d, now);
 	bool reads = log_reader_step(&d->reader, now) && !(d->reader.stream.op.pending && d->cfg.disk->wakes);
 	uint64_t wish = clean_step(d, now);
 	if (d->stalled_us != 0 && !d->io_op.pending)
 		return earlier(wish, d->stalled_us);
-	if ((log_must_write(d) && !(d->io_op.pending && d->cfg.disk->wakes)) || reads)
+	if ((log_write_busy(d) && !(d->io_op.pending && d->cfg.disk->wakes)) || reads)
 		return now.us;
-	if ((make_busy(d) && !(d->make_op.pending && d->cfg.disk->wakes)) || (close_busy(d) && !(d->close_op.pending && d->cfg.disk->wakes)))
+	if ((log_make_busy(d) && !(d->make_op.pending && d->cfg.disk->wakes)) || (log_close_busy(d) && !(d->close_op.pending && d->cfg.disk->wakes)))
 		return earlier(wish, now.us + MAKE_WISH_US);
 	return d->make == MAKE_WAIT && !d->status.failed ? earlier(wish, d->retry_us) : wish;
 }
@@ -568,7 +184,7 @@ static void log_disk_free(struct log *log)
 	struct log_disk *d = log_disk_of(log);
 	struct now long_ago = {0, 0};
 	d->closing = true;
-	while (d->begun && (log_must_write(d) || make_busy(d) || close_busy(d))) {
+	while (d->begun && (log_write_busy(d) || log_make_busy(d) || log_close_busy(d))) {
 		log_disk_poll(log, long_ago);
 		if (d->io_op.pending || d->make_op.pending || d->close_op.pending)
 			disk_wait(d->cfg.disk);
@@ -663,7 +279,7 @@ static bool begin_cleaner(struct log_disk *d)
 		.dirty_percent = d->cfg.dirty_percent,
 		.retention_ms = d->cfg.retention_ms,
 		.alone = d->cfg.workers <= 1,
-		.random = mix(d->cfg.random + mix(d->start) + d->cfg.worker),
+		.random = log_mix(d->cfg.random + log_mix(d->start) + d->cfg.worker),
 		.bytes = &d->status.bytes,
 		.total_bytes = d->cfg.total_bytes,
 		.say = d->cfg.say,
@@ -691,7 +307,7 @@ bool log_disk_begin(struct log *log, struct recover *rc, char *err, size_t err_l
 	}
 	files_join(&d->files, d->cfg.workers > 1 ? d->cfg.workers : 1, d->cfg.segment_bytes);
 	while (d->make != MAKE_READY && d->make != MAKE_WAIT) {
-		make_step(d, now);
+		log_make_step(d, now);
 		if (d->make_op.pending)
 			disk_wait(d->cfg.disk);
 	}
@@ -700,7 +316,7 @@ bool log_disk_begin(struct log *log, struct recover *rc, char *err, size_t err_l
 			 d->make_error == EDQUOT ? "log.total.bytes is reached" : strerror(d->make_error));
 		return false;
 	}
-	io_next_segment(d);
+	log_write_next_segment(d);
 	log_reader_init(&d->reader, d->cfg.disk, &d->files, d->shards);
 	d->begun = true;
 	if (!begin_cleaner(d)) {
