@@ -5,6 +5,10 @@
  * and over (everything in cache), of all members in random order with the connection's memo, and the same without memo (table look-ups). Then each
  * group commits PARTITIONS offsets. A second shard with a tenth of the members, each in a group of its own, tells what is the group's of the bytes.
  *
+ * Timer accuracy: the members' clients heartbeat every third of their session timeout, in random order, while those of one member in each SILENT_EVERY
+ * groups fall silent; how late each of these is removed is measured by a clock that is this thread's processor time, times SPEED. So a second of it has
+ * 1/SPEED of the rounds that a real one has, and everything is SPEED times as late as in a server whose sessions are SPEED times as short.
+ *
  * Bytes are what mallinfo2 says is in use, before and after: with the allocator's headers, with free room in tables and slabs; the log keeps nothing
  * here, and sessions and connections are not in it. The random order also misses the cache for the benchmark's own request and ids.
  *
@@ -21,6 +25,11 @@
 
 #define PARTITIONS 10
 #define HEARTBEATS 2000000u /* per measurement, about */
+#define SESSION_MS 600000
+#define SILENT_EVERY 50u
+#define SPEED 60u
+#define SPEED_QUICK 3000u
+#define BURST 32u
 
 struct client {
 	struct request rq;
@@ -30,6 +39,7 @@ struct client {
 	int32_t generation;
 	int16_t error;
 	bool answered;
+	uint64_t beat_us; /* its last heartbeat in late() */
 };
 
 static double seconds(void)
@@ -98,7 +108,7 @@ static void join(struct bench *b, struct client *c)
 	join_group_request_init(&in);
 	in.group_id = bytes_str(c->group);
 	in.member_id = bytes_str(c->id);
-	in.session_timeout_ms = 1800000;
+	in.session_timeout_ms = SESSION_MS;
 	in.rebalance_timeout_ms = 300000;
 	in.protocol_type = BYTES_LITERAL("consumer");
 	in.protocols = &protocol;
@@ -282,7 +292,70 @@ static double bytes_per_offset(struct bench *b)
 	return (bytes_in_use() - before) / groups / PARTITIONS;
 }
 
-static void run(struct bench *b)
+/* ---- timer accuracy ---- */
+
+static bool silent(const struct bench *b, uint32_t i)
+{
+	return i % (b->group * SILENT_EVERY) == 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* A burst of the heartbeats that are due, as a poll round has it. Returns how many there have been since the beginning. */
+static uint64_t late_burst(struct bench *b, const uint32_t *order, uint64_t n, uint64_t due)
+{
+	for (unsigned int k = 0; k < BURST && n < due; k++, n++) {
+		struct client *c = &b->clients[order[n % b->members]];
+		if (n >= b->members && silent(b, order[n % b->members]))
+			continue;
+		heartbeat(b, c);
+		c->beat_us = b->now.us;
+	}
+	return n;
+}
+
+static double cpu_seconds(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+/* Latest removal of a silent member, in ms; the k-th removal is taken for that of the k-th deadline. */
+static double late(struct bench *b, const uint32_t *order, unsigned int speed)
+{
+	const uint64_t session = (uint64_t)SESSION_MS * 1000, pass = session / 3, base = b->now.us;
+	unsigned int wanted = (b->members + b->group * SILENT_EVERY - 1) / (b->group * SILENT_EVERY), len = 0;
+	uint64_t *removed = calloc(wanted, sizeof(*removed)), *deadline = calloc(wanted, sizeof(*deadline)), n = 0, worst = 0;
+	CHECK(removed != NULL && deadline != NULL);
+	double start = cpu_seconds();
+	for (uint64_t t = 0; t < pass + session + session / 20; t = (uint64_t)((cpu_seconds() - start) * speed * 1e6)) {
+		b->now.us = base + t;
+		n = late_burst(b, order, n, (uint64_t)((double)t / (double)pass * b->members));
+		shard_tick(b->shard, 256, b->now);
+		CHECK(b->stats.group_expired <= wanted);
+		while (len < b->stats.group_expired)
+			removed[len++] = b->now.us;
+	}
+	CHECK(len == wanted);
+	for (uint32_t i = 0, k = 0; i < b->members; i++)
+		if (silent(b, i))
+			deadline[k++] = b->clients[i].beat_us + session;
+	qsort(deadline, wanted, sizeof(*deadline), compare);
+	for (unsigned int k = 0; k < wanted; k++) {
+		CHECK(removed[k] >= deadline[k]);
+		worst = removed[k] - deadline[k] > worst ? removed[k] - deadline[k] : worst;
+	}
+	free(removed);
+	free(deadline);
+	return (double)worst / 1e3;
+}
+
+static void run(struct bench *b, unsigned int speed)
 {
 	unsigned int rounds = b->members < HEARTBEATS / 2 ? HEARTBEATS / b->members : 2;
 	uint32_t *order = calloc(b->members, sizeof(*order));
@@ -298,6 +371,9 @@ static void run(struct bench *b)
 	double table = beat(b, order, 1, false, rounds);
 	CHECK(b->stats.group_members_now == b->members);
 	double offset = bytes_per_offset(b);
+	for (unsigned int i = 0; i < b->members; i++)
+		prepare(&b->clients[i], 12, 4);
+	double latest = late(b, order, speed);
 	double alone = bytes_alone(b->members < 10 ? 1 : b->members / 10), of_group = (alone - shared) / (1 - 1.0 / b->group);
 
 	printf("members %u in groups of %u\n", b->members, b->group);
@@ -308,20 +384,22 @@ static void run(struct bench *b)
 	printf("ratio_table_to_memo %.2f, ratio_random_to_hot %.1f\n", table / memo, memo / hot);
 	printf("bytes_per_idle_member %.0f (of which %zu subscription and assignment), bytes_per_group %.0f, bytes_per_committed_offset %.0f\n",
 	       alone - of_group, sizeof(subscription) + sizeof(assignment), of_group, offset);
+	printf("session_expiry at most %.2f ms late, by a clock that runs %u times as fast\n", latest, speed);
 	printf("{\"bench\": \"engine\", \"members\": %u, \"group\": %u, \"joins_per_second\": %.0f, \"hot_per_second\": %.0f, "
 	       "\"random_per_second\": %.0f, \"random_table_per_second\": %.0f, \"bytes_per_member\": %.0f, \"bytes_per_group\": %.0f, "
-	       "\"bytes_per_offset\": %.0f, \"bytes_by\": \"mallinfo2\"}\n",
-	       b->members, b->group, joins, 1e9 / hot, 1e9 / memo, 1e9 / table, alone - of_group, of_group, offset);
+	       "\"bytes_per_offset\": %.0f, \"bytes_by\": \"mallinfo2\", \"expiry_late_ms\": %.2f, \"clock_speed\": %u}\n",
+	       b->members, b->group, joins, 1e9 / hot, 1e9 / memo, 1e9 / table, alone - of_group, of_group, offset, latest, speed);
 	free(order);
 }
 
 int main(int argc, char **argv)
 {
 	static struct bench b;
-	unsigned int members = 1000000, group = 10;
+	unsigned int members = 1000000, group = 10, speed = SPEED;
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--quick") == 0) {
 			members = 2000;
+			speed = SPEED_QUICK;
 		} else if (strcmp(argv[i], "--members") == 0 && i + 1 < argc) {
 			members = (unsigned int)atoi(argv[++i]);
 		} else if (strcmp(argv[i], "--group") == 0 && i + 1 < argc) {
@@ -336,7 +414,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	begin(&b, members, group);
-	run(&b);
+	run(&b, speed);
 	end(&b);
 	return 0;
 }

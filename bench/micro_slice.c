@@ -22,11 +22,13 @@
 
 #define WIRE ((size_t)128 << 20)
 #define RUNS_MAX 100
+#define TOUCHED ((size_t)4 << 20) /* of each buffer, before anything is measured: a worker has touched what it keeps, too */
 
-enum phase { JOIN, FORM, LEADER_SYNC, SYNC, STORE, REBALANCE, ABORT, PHASES };
+enum phase { JOIN, FORM, LEADER_SYNC, SYNC, STORE, DESCRIBE, REPLACE, REPLACED, REBALANCE, ABORT, PHASES };
 static const char *const phase_names[PHASES] = {
 	[JOIN] = "a_join_request", [FORM] = "a_round_of_the_join_phase", [LEADER_SYNC] = "the_leaders_sync_request", [SYNC] = "a_sync_request",
-	[STORE] = "a_round_of_the_sync_phase", [REBALANCE] = "a_leave_request", [ABORT] = "a_round_after_it",
+	[STORE] = "a_round_of_the_sync_phase", [DESCRIBE] = "a_describe_request", [REPLACE] = "a_static_replacement_request",
+	[REPLACED] = "a_round_after_that", [REBALANCE] = "a_leave_request", [ABORT] = "a_round_after_it",
 };
 
 struct bench;
@@ -38,6 +40,7 @@ struct client {
 	int32_t generation;
 	int16_t error;
 	bool answered, leads;
+	bool fixed; /* a static member */
 };
 
 struct bench {
@@ -122,7 +125,7 @@ static void *arrive(struct bench *b, struct client *c, const void *in, double *s
 	return out;
 }
 
-static void join(struct bench *b, struct client *c)
+static void join(struct bench *b, struct client *c, enum phase phase)
 {
 	struct join_group_request_protocol protocol = {BYTES_LITERAL("range"), bytes_of(b->text, b->bytes)};
 	struct join_group_request in;
@@ -130,6 +133,7 @@ static void join(struct bench *b, struct client *c)
 	join_group_request_init(&in);
 	in.group_id = bytes_str(b->group);
 	in.member_id = bytes_str(c->id);
+	in.group_instance_id = c->fixed ? BYTES_LITERAL("instance") : BYTES_NULL;
 	in.session_timeout_ms = 1800000;
 	in.rebalance_timeout_ms = 300000;
 	in.protocol_type = BYTES_LITERAL("consumer");
@@ -138,7 +142,7 @@ static void join(struct bench *b, struct client *c)
 	prepare(b, c, api_key_join_group, 9);
 	const void *arrived = arrive(b, c, &in, &start);
 	shard_join_group(b->shard, &c->rq, arrived, b->now);
-	note(b, JOIN, start);
+	note(b, phase, start);
 }
 
 static void sync(struct bench *b, struct client *c, struct sync_group_request_assignment *list)
@@ -148,6 +152,7 @@ static void sync(struct bench *b, struct client *c, struct sync_group_request_as
 	sync_group_request_init(&in);
 	in.group_id = bytes_str(b->group);
 	in.member_id = bytes_str(c->id);
+	in.group_instance_id = c->fixed ? BYTES_LITERAL("instance") : BYTES_NULL;
 	in.generation_id = c->generation;
 	in.protocol_type = BYTES_LITERAL("consumer");
 	in.protocol_name = BYTES_LITERAL("range");
@@ -171,6 +176,41 @@ static void leave(struct bench *b, struct client *c)
 	note(b, REBALANCE, start);
 }
 
+struct described {
+	struct describe_groups_response_member *list;
+	int32_t len;
+};
+
+static void describe_member(void *arg, const struct shard_member *m)
+{
+	struct described *d = arg;
+	d->list[d->len++] = (struct describe_groups_response_member){m->id, m->instance_id, m->client_id, m->host, m->metadata, m->assignment};
+}
+
+/* What DescribeGroups does for one group, its answer encoded and copied. */
+static void describe(struct bench *b)
+{
+	double start = cpu_us();
+	struct shard_group group;
+	struct describe_groups_response_group out;
+	struct describe_groups_response response;
+	struct arena arena = arena_of(b->block, WIRE);
+	describe_groups_response_init(&response);
+	describe_groups_response_group_init(&out);
+	CHECK(shard_group_get(b->shard, bytes_str(b->group), &group) == 0);
+	struct described d = {arena_alloc(&arena, group.members, sizeof(*d.list)), 0};
+	shard_member_each(b->shard, bytes_str(b->group), describe_member, &d);
+	out.members = d.list;
+	out.members_len = d.len;
+	response.groups = &out;
+	response.groups_len = 1;
+	struct writer w = writer_of(b->wire, WIRE);
+	message_response(api_key_describe_groups)->encode(&response, &w, 5);
+	CHECK(!w.full && d.len == (int32_t)b->members);
+	memcpy(b->copy, b->wire, writer_len(&w));
+	note(b, DESCRIBE, start);
+}
+
 static void round_of(struct bench *b, enum phase phase, uint64_t us)
 {
 	b->now.us += us;
@@ -190,8 +230,18 @@ static void settle(struct bench *b, enum phase phase, int16_t error)
 	}
 }
 
+/* The static member's client starts anew. */
+static void replace(struct bench *b, struct client *c)
+{
+	c->id[0] = '\0';
+	join(b, c, REPLACE);
+	while (!c->answered)
+		round_of(b, REPLACED, 20);
+	CHECK(c->error == 0);
+}
+
 /*
- * Forms a group, hands in its assignment, has everybody join once more and one of them leave before the answers to the syncs. `sum` and `piece` are
+ * Forms a group, hands in its assignment, describes it, replaces its static member, has everybody join once more and one of them leave before the answers to the syncs. `sum` and `piece` are
  * of the first rebalance, from the joins with ids to the last answer of a sync.
  */
 static void run(struct bench *b, unsigned int number)
@@ -201,10 +251,14 @@ static void run(struct bench *b, unsigned int number)
 	for (unsigned int k = 0; k < 2; k++) {
 		b->piece = b->sum = 0;
 		for (unsigned int i = 0; i < b->members; i++) {
+			struct client *c = &b->clients[i];
+			c->fixed = i == 1;
 			if (k == 0)
-				b->clients[i].id[0] = '\0';
-			join(b, &b->clients[i]);
-			CHECK(k == 1 || b->clients[i].error == 79);
+				c->id[0] = '\0';
+			if (k == 0 && c->fixed)
+				continue;
+			join(b, c, JOIN);
+			CHECK(k == 1 || c->error == 79);
 		}
 	}
 	round_of(b, FORM, 1000);
@@ -219,8 +273,10 @@ static void run(struct bench *b, unsigned int number)
 			sync(b, &b->clients[i], list);
 	settle(b, STORE, 0);
 	double piece = b->piece, sum = b->sum;
+	describe(b);
+	replace(b, &b->clients[1]);
 	for (unsigned int i = 0; i < b->members; i++)
-		join(b, &b->clients[i]);
+		join(b, &b->clients[i], JOIN);
 	settle(b, FORM, 0);
 	for (unsigned int i = 0; i < b->members; i++)
 		if (!b->clients[i].leads)
@@ -300,6 +356,9 @@ int main(int argc, char **argv)
 	b.copy = malloc(WIRE);
 	b.block = malloc(WIRE);
 	CHECK(b.log != NULL && b.shard != NULL && b.clients != NULL && b.text != NULL && b.wire != NULL && b.copy != NULL && b.block != NULL);
+	memset(b.wire, 0, TOUCHED);
+	memset(b.copy, 0, TOUCHED);
+	memset(b.block, 0, TOUCHED);
 	measure(&b, runs);
 	shard_free(b.shard);
 	log_free(b.log);

@@ -154,6 +154,7 @@ bool draft_assign(struct draft *d, const struct sync_group_request *in)
 		d->entries[i] = (struct draft_entry){draft_copy(&text, in->assignments[i].member_id), draft_copy(&text, in->assignments[i].assignment)};
 	d->entries_len = n;
 	d->state = DRAFT_ASSIGN;
+	draft_take(&d->group->shard->slice_left, size); /* of a large group, nothing else is done in this call */
 	return true;
 }
 

@@ -64,7 +64,8 @@ struct protocol {
 	struct table_node node; /* shard->protocols */
 	struct group *group;
 	uint32_t members; /* that offer it */
-	uint32_t votes;	  /* scratch of protocol_select */
+	uint32_t firsts;  /* of those, that name it first */
+	uint32_t votes;	  /* scratch of protocols_select */
 	struct bytes name; /* behind the struct */
 };
 

@@ -4,6 +4,9 @@
  * The shard's protocol table counts, per group and name, the members that offer it. A name is a candidate when the count equals the number
  * of members. Each member votes for the first candidate of its own list; the most votes win, and among equals the one that the leader
  * prefers.
+ *
+ * The table also counts by how many members a name is offered first. Where each of these names is a candidate, those counts are the votes, and where there
+ * is one candidate it has won: so members are only asked in a group that changes its protocols and is left with two of them.
  */
 #include "coordinator/group/group.h"
 
@@ -75,6 +78,7 @@ struct offers *offers_new(struct group *group, const struct join_group_request_p
 			offers_free(o);
 			return NULL;
 		}
+		p->firsts += o->len == 0;
 		if (offers_have(o, p)) { /* named twice: the first one counts */
 			p->members--;
 			continue;
@@ -99,13 +103,16 @@ void offers_uncount(struct offers *offers)
 	for (uint32_t i = 0; i < offers->len; i++) {
 		CHECK(offers->list[i].protocol->members > 0);
 		offers->list[i].protocol->members--;
+		offers->list[i].protocol->firsts -= i == 0;
 	}
 }
 
 void offers_recount(struct offers *offers)
 {
-	for (uint32_t i = 0; i < offers->len; i++)
+	for (uint32_t i = 0; i < offers->len; i++) {
 		offers->list[i].protocol->members++;
+		offers->list[i].protocol->firsts += i == 0;
+	}
 }
 
 void offers_release(struct offers *offers)
@@ -158,17 +165,28 @@ static struct protocol *protocols_vote(const struct group *group, const struct m
 	return NULL;
 }
 
+static void protocols_ask(const struct group *group, const struct member *first)
+{
+	for (uint32_t i = 0; i < first->offers->len; i++)
+		first->offers->list[i].protocol->votes = 0;
+	for (uint32_t i = 0; i < group->members_len; i++)
+		protocols_vote(group, group->members[i])->votes++;
+}
+
 struct bytes protocols_select(struct group *group)
 {
 	CHECK(group->members_len > 0);
 	const struct member *first = group->leader != NULL ? group->leader : group->members[0];
-	for (uint32_t i = 0; i < first->offers->len; i++)
-		first->offers->list[i].protocol->votes = 0;
-	for (uint32_t i = 0; i < group->members_len; i++) {
-		struct protocol *p = protocols_vote(group, group->members[i]);
-		if (p != NULL)
-			p->votes++;
+	uint32_t candidates = 0, votes = 0;
+	for (uint32_t i = 0; i < first->offers->len; i++) {
+		struct protocol *p = first->offers->list[i].protocol;
+		bool candidate = p->members == group->members_len;
+		p->votes = candidate ? p->firsts : 0;
+		candidates += candidate;
+		votes += p->votes;
 	}
+	if (candidates > 1 && votes < group->members_len)
+		protocols_ask(group, first);
 	const struct protocol *best = NULL;
 	for (uint32_t i = 0; i < first->offers->len; i++) {
 		const struct protocol *p = first->offers->list[i].protocol;

@@ -318,3 +318,31 @@ Test(join, more_votes_win_against_the_leaders_wish)
 	cr_expect_str_eq(leader->leader, leader->id);
 	cr_expect_str_eq(leader->protocol, "c");
 }
+
+/* The third member's first wish is nobody else's: it counts for its second one. */
+Test(join, a_vote_goes_to_the_first_protocol_that_all_have)
+{
+	struct call *leader = rig_join_twice(r, 10000, 60000, "b,c");
+	rig_join_twice(r, 10000, 60000, "c,b");
+	rig_join_twice(r, 10000, 60000, "x,c,b");
+	rig_pass(r, 6000);
+	cr_expect_str_eq(leader->leader, leader->id);
+	cr_expect_str_eq(leader->protocol, "c");
+}
+
+Test(join, votes_of_members_that_left_or_changed_their_mind_do_not_count)
+{
+	struct call *leader = rig_join_twice(r, 10000, 60000, "b,c");
+	struct call *gone = rig_join_twice(r, 10000, 60000, "c,b");
+	struct call *other = rig_join_twice(r, 10000, 60000, "c,b,b");
+	rig_pass(r, 6000);
+	cr_expect_str_eq(leader->protocol, "c");
+	rig_leave(r, 1, gone->id);
+	struct call *changed = rig_join(r, 9, other->id, NULL, 10000, 60000, "b,c");
+	struct call *last = rig_join_twice(r, 10000, 60000, "c,b");
+	struct call *again = rig_join(r, 9, leader->id, NULL, 10000, 60000, "b,c");
+	rig_pass(r, 10);
+	cr_expect_eq(changed->generation, 2);
+	cr_expect_eq(last->generation, 2);
+	cr_expect_str_eq(again->protocol, "b");
+}
