@@ -279,6 +279,12 @@ static int16_t join_session(struct check_call *c)
 	return fits ? 0 : ERROR_INVALID_SESSION_TIMEOUT;
 }
 
+/* A generation that nobody can store ends with its SyncGroup, and the members would begin the next one for ever. */
+static int16_t join_log_works(struct check_call *c)
+{
+	return write_client_error(log_failed(c->shard->log));
+}
+
 static int16_t join_storable(struct check_call *c)
 {
 	return join_offers_fit(c->in) ? 0 : ERROR_INVALID_REQUEST;
@@ -327,6 +333,7 @@ static const struct check join_order[] = {
 	{"group id is given", "1.1", join_group_id},
 	{"session timeout is allowed", "1.4.1 row 3", join_session},
 	{"shard is loaded", "1.1", check_loaded},
+	{"log works", "as of a broker whose log directory went offline", join_log_works},
 	{"names and protocols can be stored", "ours: no record could hold them", join_storable},
 	{"group is known, or is made", "1.4.1 rows 7 and 8", join_known_or_made},
 	{"shard is served here", "1.4.3 row 1", check_served},

@@ -56,7 +56,7 @@ static void ends_with(struct world *w, struct request *rq, int32_t code)
 static void fence_parked(struct world *w, const struct asked *join)
 {
 	struct group *g = group_find(world_shard(w, join->group), w->group_id[join->group]);
-	const struct member *old = g == NULL || join->expect.immediate ? NULL : member_find_instance(g, bytes_str(join->instance));
+	const struct member *old = g == NULL || join->expect.immediate || w->disk.broken != 0 ? NULL : member_find_instance(g, bytes_str(join->instance));
 	if (old == NULL)
 		return;
 	ends_with(w, old->join, 82);

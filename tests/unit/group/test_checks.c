@@ -29,7 +29,7 @@ struct ask {
 	int generation, version;
 	const char *type, *protocol, *protocols;
 	int session_ms, max_size;
-	bool loading;
+	bool loading, log_broken;
 	bool needs_generation; /* what is broken so far would be good without one */
 };
 
@@ -66,6 +66,7 @@ static bool empty_group(struct ask *a) { return in_group(a, EMPTY, group_names[E
 static bool joining_group(struct ask *a) { return in_group(a, JOINING, group_names[JOINING]); }
 static bool awaiting_group(struct ask *a) { return in_group(a, AWAITING, group_names[AWAITING]); }
 static bool loading(struct ask *a) { return a->loading = true; }
+static bool log_broken(struct ask *a) { return a->log_broken = true; }
 static bool stranger(struct ask *a) { return who(a, &a->stranger); }
 static bool fenced(struct ask *a) { return a->max_size != 1 && who(a, &a->fenced); } /* who has joined already has room */
 static bool handed_out(struct ask *a) { return who(a, &a->handed_out); }
@@ -118,6 +119,7 @@ static const struct breaker join_breakers[] = {
 	{"group id is given", 24, no_group_id},
 	{"session timeout is allowed", 26, short_session},
 	{"shard is loaded", 14, loading},
+	{"log works", 16, log_broken},
 	{"names and protocols can be stored", 42, long_type},
 	{"group is known, or is made", 25, unknown_group},
 	{"shard is served here", 15, dead_group},
@@ -263,6 +265,8 @@ static int code_of(const struct checks *checks, const struct ask *a)
 	struct world w = world_new();
 	w.r->settings.group_max_size = a->max_size;
 	w.r->shard->loading = a->loading;
+	if (a->log_broken)
+		rig_log_break(w.r, 56);
 	struct call *c = send(checks, &w, a);
 	w.r->shard->loading = false;
 	rig_settle(w.r);

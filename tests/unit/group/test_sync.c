@@ -176,6 +176,25 @@ Test(sync, failed_append)
 	}
 }
 
+/* No generation could be stored any more, so none begins: the members hear that the coordinator is not here, and do not come back at once. */
+Test(sync, broken_log_begins_no_generation)
+{
+	struct call *fa = leader_sync("x", "y");
+	rig_log_break(r, 56);
+	rig_settle(r);
+	expect_error(fa, 16);
+	int generation = rig_group(r)->generation;
+	for (unsigned int i = 0; i < 5; i++) {
+		struct call *ja = rig_join(r, 9, a->id, NULL, 10000, 60000, "range=sa"), *jb = rig_join(r, 9, b->id, NULL, 10000, 60000, "range=sb");
+		rig_pass(r, 100);
+		cr_expect(ja->answered && ja->error == 16, "got %d", ja->error);
+		cr_expect(jb->answered && jb->error == 16, "got %d", jb->error);
+		struct call *beat = rig_heartbeat(r, a->id, NULL, generation);
+		cr_expect(beat->answered && beat->error == 27, "got %d", beat->error);
+	}
+	cr_expect_eq(rig_group(r)->generation, generation);
+}
+
 Test(sync, dropped_connection_of_a_parked_sync)
 {
 	struct call *fb = rig_sync(r, 5, b->id, NULL, 1, "");

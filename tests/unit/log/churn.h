@@ -41,6 +41,7 @@ struct churn {
 	unsigned int dirty_percent;
 	int64_t retention_ms;
 	uint64_t reserve_bytes;
+	bool skip_damaged; /* of the next start */
 	enum log_flush flush;
 	struct churn_value applied[CHURN_SHARDS][CHURN_KEYS]; /* what is durable */
 	int64_t behind[CHURN_SHARDS];			       /* the last record that was applied */
