@@ -94,9 +94,25 @@ static int64_t sim_read(struct sim_disk *d, struct disk_op *op)
 	return (int64_t)n;
 }
 
+static void file_grow(struct sim_disk *d, struct sim_file *f, size_t len)
+{
+	size_t sectors = f->len / SECTOR + 1, now = len / SECTOR + 1;
+	f->now = realloc(f->now, len + 1);
+	f->sure = realloc(f->sure, len + 1);
+	f->dirty = realloc(f->dirty, now * sizeof(bool));
+	CHECK(f->now != NULL && f->sure != NULL && f->dirty != NULL);
+	memset(f->now + f->len, 0, len + 1 - f->len);
+	memset(f->sure + f->len, 0, len + 1 - f->len);
+	memset(f->dirty + sectors, 0, (now - sectors) * sizeof(bool));
+	d->used += len - f->len;
+	f->len = len;
+}
+
 static void sim_write_begin(struct sim_disk *d, struct disk_op *op)
 {
 	struct sim_file *f = &d->files[op->file];
+	if (d->grows && op->offset + op->len > f->len)
+		file_grow(d, f, op->offset + op->len);
 	CHECK(op->offset % FORMAT_ALIGN == 0 && op->len % FORMAT_ALIGN == 0 && op->offset + op->len <= f->len);
 	memcpy(f->now + op->offset, op->buf, op->len);
 	for (size_t i = op->offset / SECTOR; i < (op->offset + op->len) / SECTOR; i++)
@@ -288,6 +304,7 @@ struct sim_disk *sim_disk_after_cut(struct sim_disk *d, bool kill)
 {
 	struct sim_disk *after = sim_disk_new(sim_random(&d->random) | 1);
 	after->capacity = d->capacity;
+	after->grows = d->grows;
 	cut_names(d);
 	cut_writes(d);
 	for (int i = 0; i < NAMES_MAX; i++) {

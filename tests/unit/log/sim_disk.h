@@ -25,6 +25,7 @@ struct sim_disk {
 	bool no_space;	      /* durable writes find none, as on file systems that reserve nothing */
 	uint64_t fail_read;   /* the same for reads */
 	uint64_t writes;      /* durable writes submitted */
+	bool grows; /* a write behind the end of a file makes it longer, as it does with real ones; otherwise it is a fault of the log */
 	bool lazy;	      /* nothing completes in poll */
 	bool cut;	      /* everything fails since then */
 };
