@@ -105,10 +105,12 @@ void subscription_clear(struct subscription *s)
 static bool subscription_keep(struct subscription *s, const struct bytes *names, size_t n)
 {
 	size_t size = n * sizeof(*names);
+	if (n == 0)
+		return true;
 	for (size_t i = 0; i < n; i++)
 		size += (size_t)names[i].len;
-	s->names = n == 0 ? NULL : malloc(size);
-	if (n > 0 && s->names == NULL)
+	s->names = malloc(size);
+	if (s->names == NULL)
 		return false;
 	uint8_t *text = (uint8_t *)(s->names + n);
 	for (size_t i = 0; i < n; i++) {
