@@ -46,7 +46,8 @@ static bool agrees(const uint8_t *bytes, size_t len)
 		cr_assert(message_request(api_key_heartbeat)->decode(&in, &r, h.version, &arena));
 		cr_assert_eq(reader_left(&r), 0);
 		cr_assert_eq(s.flexible, h.version == 4);
-		cr_assert_eq(s.correlation_id[0] << 24 | s.correlation_id[1] << 16 | s.correlation_id[2] << 8 | s.correlation_id[3], h.correlation_id);
+		struct reader id = reader_of(s.correlation_id, sizeof(s.correlation_id));
+		cr_assert_eq((int32_t)reader_u32(&id), h.correlation_id);
 		cr_assert(same(s.body.group_id, in.group_id) && same(s.body.member_id, in.member_id));
 		cr_assert(same(s.body.group_instance_id, in.group_instance_id));
 		cr_assert_eq(s.body.generation_id, in.generation_id);
