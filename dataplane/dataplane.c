@@ -7,7 +7,6 @@
 #include <rte_launch.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dataplane/eal.h"
@@ -16,8 +15,6 @@
 #include "dataplane/port.h"
 #include "dataplane/worker.h"
 #include "muster/check.h"
-
-#define CALL_LOOK_NS 200000 /* between two looks at whether a call has been run */
 
 struct dataplane {
 	struct dataplane_config cfg;
@@ -203,24 +200,6 @@ int dataplane_run(struct dataplane *dp, uint64_t grace_us)
 	run_worker(&dp->workers[0]);
 	rte_eal_mp_wait_lcore();
 	return 0;
-}
-
-bool dataplane_call(struct dataplane *dp, unsigned int w, void (*fn)(void *arg, struct now now), void *arg)
-{
-	struct worker_call call = {fn, arg};
-	const struct timespec pause = {0, CALL_LOOK_NS};
-	CHECK(w < dp->cfg.workers);
-	struct worker *worker = &dp->workers[w];
-	__atomic_store_n(&worker->call, &call, __ATOMIC_RELEASE);
-	idle_wake(&worker->idle);
-	while (__atomic_load_n(&worker->ended, __ATOMIC_ACQUIRE) == 0) {
-		if (__atomic_load_n(&worker->call, __ATOMIC_ACQUIRE) == NULL)
-			return true;
-		nanosleep(&pause, NULL);
-	}
-	bool run = worker->call == NULL; /* nobody else touches it any more */
-	worker->call = NULL;
-	return run;
 }
 
 void dataplane_stop(struct dataplane *dp)

@@ -122,16 +122,6 @@ static unsigned int stage_bells(struct worker *w)
 	return 0;
 }
 
-static unsigned int stage_call(struct worker *w)
-{
-	struct worker_call *call = __atomic_load_n(&w->call, __ATOMIC_ACQUIRE);
-	if (likely(call == NULL))
-		return 0;
-	call->fn(call->arg, w->now);
-	__atomic_store_n(&w->call, NULL, __ATOMIC_RELEASE);
-	return 1;
-}
-
 static unsigned int stage_stop(struct worker *w)
 {
 	if (likely(w->phase == WORKER_RUNNING && __atomic_load_n(w->stopping, __ATOMIC_RELAXED) == 0))
@@ -172,7 +162,7 @@ static const struct {
 	const char *name;
 	unsigned int (*run)(struct worker *w);
 } stages[] = {
-	{"receive", worker_receive},  {"take-over", worker_take_over}, {"mail", stage_mail},	   {"told", stage_told},   {"call", stage_call},
+	{"receive", worker_receive},  {"take-over", worker_take_over}, {"mail", stage_mail},	   {"told", stage_told},
 	{"frames", stage_frames},     {"service", stage_service},      {"arp", stage_arp},	   {"timers", stage_timers}, {"flush", stage_flush},
 	{"transmit", stage_transmit}, {"bells", stage_bells},	       {"stop", stage_stop},
 };
@@ -278,7 +268,6 @@ void worker_run(struct worker *w)
 	worker_take_over(w); /* what the last ones to finish have given us to send */
 	stage_transmit(w);
 	__atomic_store_n(&w->pulse.ended, 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&w->ended, 1, __ATOMIC_RELEASE);
 }
 
 /* ---- connections that we open ---- */

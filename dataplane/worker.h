@@ -31,12 +31,6 @@ enum worker_phase {
 	WORKER_DONE,
 };
 
-/* Something to be run on a worker's thread (dataplane_call). It is the caller's. */
-struct worker_call {
-	void (*fn)(void *arg, struct now now);
-	void *arg;
-};
-
 struct worker_mailbox {
 	struct mailbox mailbox; /* first */
 	struct exchange *exchange;
@@ -85,8 +79,6 @@ struct worker {
 	bool worked; /* the round before found work */
 	struct worker_mailbox mailbox;
 	struct worker_desk desk;
-	struct worker_call *call; /* set by the caller, cleared by the worker when it has run */
-	uint32_t ended;		  /* the loop is left, no call will be run any more */
 
 	struct tx tx;
 	struct stats stats;

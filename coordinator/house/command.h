@@ -41,7 +41,7 @@
 
 #define REQUEST_MAX (1u << 20)
 #define CLIENTS_MAX 16u
-#define CLIENT_SLOW_US (10u * US_PER_S)
+#define CLIENT_SLOW_US (5u * US_PER_S)
 #define CLIENT_IDLE_US (300u * US_PER_S)
 #define ANSWER_US (3u * US_PER_S) /* for what a worker does at once */
 

@@ -105,12 +105,6 @@ void dataplane_describe(const struct dataplane *dp, char *out, size_t out_len);
  */
 int dataplane_run(struct dataplane *dp, uint64_t grace_us);
 
-/*
- * Runs `fn` once on the thread of worker `w`, between two stages of its loop, and waits for it. From one thread at a time, none of them a worker's, and
- * only once dataplane_run is sure to be called. False: the worker has ended, nothing was run.
- */
-bool dataplane_call(struct dataplane *dp, unsigned int w, void (*fn)(void *arg, struct now now), void *arg);
-
 /* Asks dataplane_run to end. Async-signal-safe. */
 void dataplane_stop(struct dataplane *dp);
 

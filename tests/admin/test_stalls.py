@@ -13,7 +13,7 @@ from ask import Raw, ask, items, run  # noqa: E402
 from thread import Stopped, may_stop, thread_named, worker_thread  # noqa: E402
 
 TIMED_OUT = 7
-SESSION_S = 6.0
+SESSION_S = 3.0  # group.min.session.timeout.ms allows it
 
 
 def owner(group):
@@ -127,15 +127,14 @@ class Stalls(unittest.TestCase):
             time.sleep(SESSION_S + 3)
         self.assertEqual(behind.connection.receive(30)["error"], NONE)
         self.assertGreater(time.monotonic() - start, SESSION_S + 2)
-        self.assertEqual(behind.heartbeat(), NONE)
+        self.assertEqual(behind.heartbeat(), NONE) # in its generation: there was no rebalance
         after = counters()
-        self.assertEqual(after.get("group_rebalances", 0), before.get("group_rebalances", 0))
         self.assertGreater(after.get("forward_stalls", 0), before.get("forward_stalls", 0))
         told = r"event=other-worker-stood-still lost_ms=\d+ held_ms=\d+ node=%d other=%d" % (1000 + of, at)
         wait_for(lambda: re.search(told, log_text()))
         # held, not forgotten: who is really silent goes when everybody could have been heard
         end = time.monotonic() + 3 * SESSION_S + 10
-        while counters().get("group_expired", 0) == before.get("group_expired", 0):
+        while silent.id not in [i["member"] for i in items("removed", "why", silent.group)]:
             self.assertLess(time.monotonic(), end)
             self.assertEqual(behind.heartbeat(), NONE)
             time.sleep(0.5)
