@@ -48,6 +48,16 @@ def member_at(worker, group):
     return m
 
 
+def serves(worker):
+    """Whether a new connection is answered. Those whose frames the device puts into the queue of a worker that stands still are not: nobody else
+    reads that queue."""
+    try:
+        with connect(worker, timeout=0.7) as c:
+            return c.request("ApiVersions", 0)["error"] == NONE
+    except OSError:
+        return False
+
+
 def send_heartbeat(m):
     m.connection.send("Heartbeat", 3, generation=m.generation, **m.identity("Heartbeat", 3))
 
@@ -149,8 +159,7 @@ class Stalls(unittest.TestCase):
         m = member_at(at, group_of(of))
         with Stopped(worker_thread(of)):
             send_heartbeat(m)
-            with connect(at) as c: # the others serve on
-                self.assertEqual(c.request("ApiVersions", 0)["error"], NONE)
+            self.assertGreater(sum(serves(at) for _ in range(8)), 0) # the others serve on
             time.sleep(SESSION_S + 2)
         self.assertEqual(m.connection.receive(30)["error"], NONE)
         self.assertEqual(m.heartbeat(), NONE)
