@@ -8,8 +8,19 @@ import sequences
 from known import KNOWN
 from play import Player
 
-REPLAYS = 3  # a difference counts when it shows this many times in a row, and Kafka says the same each time
+REPLAYS = 8  # times that a sequence which differed is played again
 SHRINK_SECONDS = 120
+
+
+def agree(kafka, muster, phase):
+    """Known differences apart; one that ends the comparison must come behind `phase`, else it proves nothing about that."""
+    for difference in compare.differences(kafka, muster, compare.names_of(kafka, muster)):
+        entry = next((k for k in KNOWN if k.explains(difference)), None)
+        if entry is None:
+            return False
+        if entry.ends:
+            return difference.phase() > phase
+    return True
 
 
 class Pair:
@@ -45,11 +56,19 @@ class Pair:
                 return players
         return None
 
-    async def confirmed(self, sequence):
-        """The difference, if it shows each time; else None."""
-        found = await self.differences(sequence, REPLAYS)
-        same = None not in found and len({difference.signature() for difference in found}) == 1
-        return found[0] if same else None
+    async def judged(self, sequence, first):
+        """Plays a sequence that differed (`first`: its two Players) again: "differs", "raced" or "wavers".
+
+        All plays of Kafka are compared with all of Muster: a difference stays when no two agree where the first did not, however often one changes its mind.
+        Where two do, Kafka that does not answer each time the same has raced by its own evidence; else it was Muster alone that answered in two ways.
+        """
+        phase = compare.compare(*first, KNOWN)[0].phase()
+        again = await asyncio.gather(*(self.play_patiently(sequence) for _ in range(REPLAYS)))
+        kafkas, musters = zip(first, *(players for players in again if players is not None))
+        if not any(agree(k, m, phase) for k in kafkas for m in musters):
+            return "differs"
+        steady = all(compare.compare(kafkas[0], k, KNOWN)[0] is None for k in kafkas[1:])
+        return "wavers" if steady else "raced"
 
     async def differences(self, sequence, times):
         """The first unexplained difference, or None, of each of so many plays."""
