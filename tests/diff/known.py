@@ -75,12 +75,37 @@ def tied_vote(d):
                 (e.values["member"] == member["member"] or isinstance(e.answer, dict) and e.answer["member"] == member["member"])
                 and error_of(e) not in (23, 25, 26, 82)]
         if said:
-            offers.append([p["name"] for p in said[-1].values["protocols"]])
-    if not offers:
-        return False
-    candidates = set(offers[0]).intersection(*offers)
+            offers.append(offered(said[-1]))
+    return {d.kafka, d.muster} <= winners(offers)
+
+
+def offered(join):
+    return [p["name"] for p in join.values["protocols"]]
+
+
+def winners(offers):
+    """The protocols with the most votes; offers: of each member, its own in the order of its wish."""
+    candidates = set(offers[0]).intersection(*offers) if offers else set()
     votes = [next(n for n in names if n in candidates) for names in offers if candidates]
-    return {d.kafka, d.muster} <= candidates and votes.count(d.kafka) == votes.count(d.muster) == max(map(votes.count, votes))
+    return {n for n in votes if votes.count(n) == max(map(votes.count, votes))}
+
+
+def tied_at_replacement(d):
+    """A static member replaced in Stable makes a tie between the protocol in use, with which Muster answers at once, and another, for which Kafka rebalances."""
+    k, m = d.kafka_entry, d.muster_entry
+    if d.entry.name != "JoinGroup" or d.field != "phase" or m.answered != m.phase or error_of(m) != 0 or k.values["member"] != "" or k.version < 5:
+        return False
+    if k.values["instance"] is None:
+        return False
+    offers, before = {}, 0  # by instance id, or else member id, of all in this generation
+    for e in d.muster_entries:
+        if e.step <= m.step and e.name == "JoinGroup" and error_of(e) == 0 and e.answer["generation"] == m.answer["generation"]:
+            before = len(offers)
+            offers[e.version >= 5 and e.values["instance"] or e.answer["member"]] = offered(e)
+    if len(offers) != before:  # nobody was replaced
+        return False
+    tied = winners(list(offers.values()))
+    return len(tied) > 1 and m.answer["protocol"] in tied
 
 
 def left_before_it_came(d):
@@ -111,9 +136,11 @@ def commit_of_nothing(d):
 
 
 def timer_of_nothing(d):
-    """The last member has left while an id was handed out, and a join followed at once."""
+    """The last member has left while an id was handed out, and a join or a commit followed at once."""
     e = d.kafka_entry
-    if e.name != "JoinGroup" or d.field != "phase" or e.answered != e.phase or error_of(e) != 0:
+    joined = e.name == "JoinGroup" and d.field == "phase" and e.answered == e.phase and error_of(e) == 0
+    committed = e.name == "OffsetCommit" and d.field.endswith(".error") and d.kafka == 25 and e.values["generation"] < 0
+    if not joined and not committed:
         return False
     left = [x for x in d.kafka_entries if x.name == "LeaveGroup" and x.step < e.step and "tick" not in d.steps[x.phase:e.phase] and error_of(x) == 0]
     return any(j.name == "JoinGroup" and error_of(j) == 79 and j.step < x.step for x in left for j in d.kafka_entries)
@@ -241,6 +268,12 @@ KNOWN = [
           "Among protocols with equally many votes the one that the leader prefers wins; Kafka takes the first of a hash map.", tied_vote,
           sequence(join(0, 3, offers=("range", "roundrobin")), join(1, 3, offers=("roundrobin", "range")), tick()),
           sequence(join(0, 3, offers=("roundrobin", "range")), join(1, 3, offers=("range", "roundrobin")), tick()), ends=True),
+    Known("a tie at a replacement changes nothing",
+          "A static member replaced in Stable by one that wishes otherwise may leave the protocol in use with as many votes as another: it stays in use. "
+          "In Kafka the first of a hash map wins, and if that is the other the group rebalances.", tied_at_replacement,
+          *(sequence(join(0, 3, offers=(one, other)), join(1, 5, offers=(one, other), instance="i0"), tick(), sync(0), sync(1, instance="i0"),
+                     join(1, 5, offers=(other, one), instance="i0", member=""), tick())
+            for one, other in (("roundrobin", "range"), ("range", "roundrobin"))), ends=True),
     Known("a restarted static member has its place in a full group",
           "Kafka refuses with 81 (group.max.size) the JoinGroup that brings an instance id of the group and no member id, although it adds no member.",
           static_in_full_group,
@@ -257,8 +290,10 @@ KNOWN = [
           sequence(commit(0, metadata="m" * (METADATA_MAX + 1)), commit(0, generation=0)), ends=True),
     Known("a group that is empty is so at once",
           "When the last member leaves while an id is handed out, the group is Empty. Kafka gets there with a timer of 0 ms, which a "
-          "JoinGroup may overtake: it is then answered without the initial delay.", timer_of_nothing,
-          sequence(stable(1), join(1, 4), leave(0), join(2, 3), heartbeat(2, generation=2), tick()), ends=True, rare=True),
+          "JoinGroup may overtake: it is then answered without the initial delay. So may a commit without membership: it is refused (25) there.",
+          timer_of_nothing,
+          sequence(stable(1), join(1, 4), leave(0), join(2, 3), heartbeat(2, generation=2), tick()),
+          sequence(stable(1), join(1, 4), leave(0), commit(0)), ends=True, rare=True),
     Known("session timeout of a replaced static member",
           "A static member that is replaced without a rebalance gets its new session timeout at once; in Kafka the timer still has the old length "
           "until the first heartbeat (group-protocol 0.3).", session_of_replacement,
