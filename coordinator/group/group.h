@@ -97,6 +97,7 @@ struct member {
 	uint32_t synced;   /* group->sync_number when it last sent SyncGroup */
 	uint32_t assigned; /* group->assigned when `assignment` was made: of any other it is void */
 	uint32_t seen;	   /* the last merge that named it (replay.c) */
+	uint32_t dropped;  /* group->closings when its join was dropped at the end of the phase: it is in the next generation all the same */
 	struct request *join, *sync; /* parked, or NULL */
 	struct offers *offers;
 	struct bytes assignment; /* malloc; read it with member_assignment */
@@ -167,6 +168,7 @@ struct group {
 	int16_t abort_error;
 	uint32_t walk_at; /* members below this index are still to be visited */
 	uint32_t expelled;
+	uint32_t closings; /* ends of join phases so far */
 	struct slice_scratch *scratch;
 	struct draft *draft; /* the assignment on its way to the log */
 	struct group_parts *parts; /* NULL: the log never held parts of it */

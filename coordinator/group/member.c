@@ -319,6 +319,8 @@ static void member_join_dropped(struct request *rq, struct now now)
 	CHECK(m->join == rq);
 	member_unpark_join(m);
 	if (!m->unnamed) {
+		if (group->closing)
+			m->dropped = group->closings;
 		member_touch(m, now);
 		return;
 	}

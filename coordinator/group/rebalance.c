@@ -66,6 +66,7 @@ static void rebalance_complete(struct group *group, struct now now)
 {
 	CHECK(group->state == GROUP_PREPARING && !group->closing);
 	group->closing = true;
+	group->closings++;
 	slice_start(group, now);
 }
 

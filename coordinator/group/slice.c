@@ -99,9 +99,10 @@ const struct join_group_response_member *slice_list(const struct group *g)
 
 /* ---- one member of a walk ---- */
 
+/* Whose connection goes between the end of the phase and this walk had joined: it is a member that does not hear the answer. */
 static unsigned int slice_close_one(struct group *g, struct member *m, struct now now)
 {
-	if (m->join != NULL)
+	if (m->join != NULL || m->dropped == g->closings)
 		return 1;
 	if (m->sync != NULL)
 		slice_answer_sync(m, now);

@@ -129,6 +129,20 @@ Test(slice, a_connection_that_closes_takes_its_answer_along)
 	cr_expect_eq(rig_group(r)->members_len, MEMBERS);
 }
 
+/* Everybody has joined, but the round has no units left to form the generation. */
+Test(slice, a_connection_that_closes_at_the_end_of_the_join_phase_costs_no_membership)
+{
+	r->shard->slice_left = 0;
+	joins[MEMBERS - 1] = rig_join(r, 9, c[MEMBERS - 1]->id, NULL, 10000, 60000, "range");
+	cr_assert(rig_group(r)->closing);
+	rig_drop(joins[1]);
+	for (int n = 0; n < 12; n++)
+		step();
+	cr_expect_eq(joins[0]->generation, 2);
+	cr_expect_eq(joins[0]->len, MEMBERS);
+	cr_expect_eq(rig_heartbeat(r, c[1]->id, NULL, 2)->error, 0);
+}
+
 Test(slice, whoever_joins_before_its_turn_to_be_removed_is_in)
 {
 	rig_drop(joins[0]);
