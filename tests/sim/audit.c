@@ -67,8 +67,8 @@ static void audit_group(struct table_node *n, void *arg)
 	if (purgatory_waiting(&g->sync))
 		audit_timer(w, &g->sync, "a sync phase");
 	REQUIRE(w, "members-in-empty", g->state != GROUP_EMPTY || g->members_len == 0, "an empty group has members");
-	REQUIRE(w, "join-not-completed", g->state != GROUP_PREPARING || g->previous_state == GROUP_EMPTY || strcmp(g->join.kind->name, "join window") == 0 || waiting < g->members_len || pending > 0 ||
-		waiting == 0 || g->closing, "everybody joined, nobody is missing, and nothing happens");
+	REQUIRE(w, "join-not-completed", g->state != GROUP_PREPARING || g->previous_state == GROUP_EMPTY || g->closing || strcmp(g->join.kind->name, "join window") == 0 ||
+		waiting < g->members_len || pending > 0 || waiting == 0, "everybody joined, nobody is missing, and nothing happens");
 }
 
 void audit_step(struct world *w)

@@ -38,6 +38,15 @@ void disk_survey(struct ledger *d, uint64_t end)
 	}
 }
 
+/* Nobody asked for this: expiry, or the topic is gone. Of a group that is between two assignments nothing expires (KIP-211). */
+static void disk_check_expiry(struct world *w, int group, int part)
+{
+	const struct group *g = group_find(world_shard(w, group), w->group_id[group]);
+	bool gone = w->topic_gone_at[part_topic((unsigned int)part)] != 0 || (w->topics_gone >> part_topic((unsigned int)part) & 1);
+	bool between = g != NULL && (g->state == GROUP_PREPARING || g->state == GROUP_COMPLETING);
+	REQUIRE(w, "expired-in-rebalance", gone || !between, "group %d partition %d", group, part);
+}
+
 /* Commits carry unique offsets: remember where each one stands, and where it was taken away. */
 static void disk_note(struct ledger *d, const struct log_entry *e, uint64_t position)
 {
@@ -50,6 +59,8 @@ static void disk_note(struct ledger *d, const struct log_entry *e, uint64_t posi
 		w->group_tombstones[group]++;
 	if (ours)
 		w->appended[group][part] = position;
+	if (ours && bytes_is_null(e->value) && w->step.api < 0)
+		disk_check_expiry(w, group, part);
 	if (ours && bytes_is_null(e->value))
 		w->tombstones[group][part] = position;
 	if (!ours || !record_offset_decode(&value, e->value))

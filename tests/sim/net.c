@@ -55,6 +55,8 @@ static void line_fini(struct line *l)
 
 static uint64_t conn_arrival(struct conn *c)
 {
+	if (c->w->rush)
+		return c->w->now.us + 1;
 	uint64_t delay = rng_one_in(&c->rng, 3) ? rng_between(&c->rng, 20, 200) : rng_between(&c->rng, 200, 15000);
 	if (c->w->now.us < c->w->net_slow_until)
 		delay += rng_below(&c->rng, c->w->net_slow_ms * US_PER_MS);

@@ -63,7 +63,7 @@ void plan_make(struct plan *plan, uint64_t seed)
 	};
 	/* groups larger than a record, and work in slices, whatever their size */
 	plan->settings.group_record_max_bytes = rng_one_in(&r, 2) ? (int32_t)rng_between(&r, 1, 700) : 0;
-	plan->settings.group_slice = rng_one_in(&r, 2) ? (int32_t)rng_between(&r, 1, 6) : 0;
+	plan->settings.group_slice = rng_one_in(&r, 4) ? 0 : (int32_t)rng_between(&r, 1, 4);
 	uint64_t at = 1000000;
 	unsigned int len = rng_between(&r, 60, 160);
 	for (unsigned int i = 0; i < len; i++) {

@@ -7,9 +7,10 @@
 
 #define OFFSETS_EVERY 64
 
+/* A group that removes whoever did not sync, slice by slice, is about to rebalance. */
 static bool at_rest(const struct group *g)
 {
-	return (g->state == GROUP_EMPTY || g->state == GROUP_STABLE) && g->writes == 0 && !g->unsaved;
+	return (g->state == GROUP_EMPTY || g->state == GROUP_STABLE) && g->writes == 0 && !g->unsaved && !g->expelling;
 }
 
 static void compare_member(struct world *w, const struct member *m, struct group *replayed)

@@ -32,7 +32,7 @@ static bool removal_allowed(struct world *w, const struct shadows *s, const stru
 		return true;
 	if (m->is_new && m->unnamed && w->step.closes)
 		return true;
-	if (now < w->held_until && !(s->state == GROUP_PREPARING && s->initial))
+	if (now < w->held_until && !(s->state == GROUP_PREPARING && s->initial) && !s->removing)
 		return false;
 	if (m->is_new && now >= m->since + (uint64_t)MEMBER_NEW_TIMEOUT_MS * US_PER_MS)
 		return true;
@@ -69,6 +69,7 @@ static void shadow_take(struct world *w, struct shadows *s, const struct member 
 	}
 	if (m->is_new && k->parked_join && m->join == NULL) /* its connection closed: it has one session to come back */
 		k->life_until = served(w).us + (uint64_t)m->session_timeout_ms * US_PER_MS;
+	k->had_joined = m->group->closing && (k->had_joined || k->parked_join);
 	k->seen = true;
 	k->is_new = m->is_new;
 	k->unnamed = m->unnamed;
@@ -78,8 +79,8 @@ static void shadow_take(struct world *w, struct shadows *s, const struct member 
 	if (m->session_timeout_ms < k->session_ms) /* asked for a shorter one: the next sign of life counts anew */
 		k->life_until = 0;
 	k->session_ms = m->session_timeout_ms;
-	if (formed)
-		k->life_until = served(w).us + (uint64_t)m->session_timeout_ms * US_PER_MS;
+	if (formed && k->life_until < s->completing_since + (uint64_t)m->session_timeout_ms * US_PER_MS)
+		k->life_until = s->completing_since + (uint64_t)m->session_timeout_ms * US_PER_MS;
 	if (m->join == NULL && purgatory_waiting(&m->session) && !m->group->answering)
 		REQUIRE(w, "session-too-short", m->session.deadline >= k->life_until, "%s: session ends %llu us too early", k->id,
 			(unsigned long long)(k->life_until - m->session.deadline));
@@ -91,6 +92,19 @@ static bool instance_lives(const struct group *g, const struct shadow *m)
 		if (bytes_equal(g->members[i]->instance_id, bytes_str(m->instance)))
 			return true;
 	return false;
+}
+
+static void note_seek(void *arg, const struct removal *r)
+{
+	struct shadow *m = arg;
+	m->noted |= bytes_equal(r->member_id, bytes_str(m->id));
+}
+
+/* Why it went can be asked for a while. Of a static member whose instance stays, the id may be one that a refusing log took back untold. */
+static void audit_note(struct world *w, const struct group *g, struct shadow *m)
+{
+	removals_each(g->shard, g->id, note_seek, m, served(w));
+	REQUIRE(w, "removal-untold", m->noted, "%s of group %.*s", m->id, g->id.len, g->id.p);
 }
 
 static void audit_removals(struct world *w, struct shadows *s, const struct group *g)
@@ -110,9 +124,23 @@ static void audit_removals(struct world *w, struct shadows *s, const struct grou
 			m->is_new ? " new" : "", m->parked_join ? " joining" : "", m->parked_sync ? " syncing" : "", m->unsynced ? " unsynced" : "",
 			(unsigned long long)served(w).us, (unsigned long long)m->life_until, (unsigned long long)s->preparing_until,
 			(unsigned long long)w->held_until);
+		if (!instance_lives(g, m))
+			audit_note(w, g, m);
 		memcpy(w->stale[w->stale_next++ % ARRAY_LEN(w->stale)], m->id, TEXT);
 	}
 	s->len = kept;
+}
+
+/* Of a generation that was just formed: dynamic members that did not join are not in it. One may have joined in this
+ * step; whoever's connection went while the others were being removed is as one that does not hear the answer. */
+static void audit_present(struct world *w, const struct shadows *s, const struct group *g)
+{
+	unsigned int absent = 0;
+	for (uint32_t i = 0; i < g->members_len; i++) {
+		const struct shadow *k = shadow_find((struct shadows *)(uintptr_t)s, g->members[i]);
+		absent += k != NULL && !k->is_static && !k->parked_join && !k->had_joined;
+	}
+	REQUIRE(w, "absent-member", absent <= (w->step.api == api_key_join_group), "%u members of generation %d did not join it", absent, g->generation);
 }
 
 static void audit_phases(struct world *w, struct shadows *s, const struct group *g)
@@ -129,7 +157,8 @@ static void audit_phases(struct world *w, struct shadows *s, const struct group 
 	if (formed && s->state == GROUP_PREPARING && g->state == GROUP_COMPLETING) {
 		const struct shadow *leader = shadow_find(s, g->leader);
 		REQUIRE(w, "absent-leader", leader == NULL || leader->parked_join || w->step.api == api_key_join_group, "%s leads and did not join", leader->id);
-		REQUIRE(w, "pending-ignored", s->initial || now >= s->preparing_until || s->pending_before == 0 || g->pending_len == 0,
+		audit_present(w, s, g);
+		REQUIRE(w, "pending-ignored", s->initial || s->removing || now >= s->preparing_until || s->pending_before == 0 || g->pending_len == 0,
 			"formed while %u ids that were handed out are missing", g->pending_len);
 	}
 	if (g->state == GROUP_PREPARING && (s->state != GROUP_PREPARING || formed)) {
@@ -178,9 +207,11 @@ void audit_ours(struct world *w, int number)
 	if (formed && before.state == GROUP_PREPARING)
 		s->state = GROUP_PREPARING;
 	for (uint32_t i = 0; i < g->members_len; i++)
-		shadow_take(w, s, g->members[i], formed && g->state == GROUP_COMPLETING);
+		shadow_take(w, s, g->members[i], (formed || s->answering) && g->state == GROUP_COMPLETING && !g->answering);
 	s->generation = g->generation;
 	audit_removals(w, s, g);
+	s->answering = g->answering;
+	s->removing = g->closing || g->expelling;
 	s->group = g;
 	s->state = g->state;
 	s->generation_before = s->generation;

@@ -11,6 +11,7 @@
  *   consumer*.c the real consumer's life, subscription.c        assignor.c  range, roundrobin, sticky, cooperative-sticky
  *   stored.c    in some worlds the real log and a simulated disk behind it
  *   rogue.c     stale ids, doubles, garbage                     expect.c    what a request must be answered, from the rules
+ *   ambush.c    what comes between two slices of one work
  *
  *   Checked of what passes the seam                             Checked of the state
  *   watch.c     once, in order, in time, as expected            audit.c     counts, timers, parked requests; nothing is left at the end
@@ -208,6 +209,7 @@ struct conn {
 	struct asked *in_call; /* being delivered and not answered yet */
 	struct candidate *new_candidate;
 	bool must_abort;
+	uint64_t answered_in; /* step of its last answer */
 	struct { int32_t correlation_id; int16_t api, version; } sent[ASKED]; /* the client's view */
 	unsigned int sent_first, sent_len;
 };
@@ -356,9 +358,10 @@ struct shadow {
 	uint64_t tag;
 	char id[TEXT], instance[TEXT];
 	bool is_static, is_new, unnamed, parked_join, parked_sync, unsynced;
+	bool had_joined; /* while its group has been closing the join phase */
 	int32_t session_ms;
 	uint64_t since, life_until; /* not to be expired before */
-	bool seen;
+	bool seen, noted;
 };
 
 struct shadows {
@@ -371,6 +374,8 @@ struct shadows {
 	uint64_t preparing_before; /* preparing_until after the last step: one step can end a phase and begin the next */
 	int64_t timeout_at_completing;
 	bool initial;
+	bool answering; /* joins, after the last step: sessions begin with the answer */
+	bool removing;	/* after the last step: its phase is over for whoever did not join or sync */
 	unsigned int len;
 	struct shadow list[128];
 };
@@ -426,6 +431,7 @@ struct world {
 	} later[LATER_KINDS];
 	uint64_t net_slow_until;
 	uint32_t net_slow_ms;
+	bool rush; /* the network takes no time */
 	bool draining, stopping;
 	uint64_t steps;	 /* with the service's ticks */
 	uint64_t events; /* without */
@@ -467,6 +473,9 @@ static inline struct now served(const struct world *w)
 struct image *world_image(uint32_t topics_gone);
 struct node *world_node(struct world *w);
 void world_set_clock(struct world *w, uint64_t us);
+/* ambush.c: after a round of the worker that left work undone, something may happen before the next */
+#define AMBUSH_US 50 /* from the ambush to the next round */
+bool world_ambush(struct world *w);
 /* trouble.c */
 void world_act(struct world *w, const struct action *a);
 void world_later(struct world *w, enum later_kind kind);

@@ -115,15 +115,15 @@ static void traffic(struct world *w, const struct action *a)
 		rogue_act(w, &(struct action){.kind = kinds[i], .who = a->who + i % 2, .random = rng_next(&r)});
 }
 
-/* It hangs first, so that writes gather. One in three is never repaired. */
+/* It hangs first, so that writes gather. Few are never repaired: nothing forms any more then. */
 static void log_break(struct world *w, const struct action *a)
 {
 	if (w->disk.broken != 0 || w->disk.held)
 		return;
 	w->disk.held = true;
 	w->later[LATER_BREAK].at = w->now.us + a->random % 2000000;
-	if (a->random % 3 != 0)
-		w->later[LATER_REPAIR].at = w->later[LATER_BREAK].at + a->random / 3 % 30000000;
+	if (a->random % 12 != 0)
+		w->later[LATER_REPAIR].at = w->later[LATER_BREAK].at + a->random / 12 % 8000000;
 	traffic(w, a);
 }
 

@@ -30,6 +30,9 @@ static uint64_t bound_of(struct world *w, const struct asked *a)
 		bound += (uint64_t)(group > delay ? group : delay) * US_PER_MS;
 	if (a->api == api_key_fetch)
 		bound += 5000 * US_PER_MS;
+	uint64_t patience = (uint64_t)w->plan.settings.offsets_commit_timeout_ms * US_PER_MS;
+	if (a->api == api_key_offset_commit && patience > 0 && patience < LOG_WAIT_US)
+		bound -= LOG_WAIT_US + SLACK_US - patience - 2 * TICK_SLACK_US;
 	return bound;
 }
 
@@ -216,8 +219,10 @@ static void check_answer(struct conn *c, struct asked *a, const void *out)
 		epoch_check_join(c, a, out);
 	if (a->api == api_key_sync_group)
 		epoch_check_sync(c, a, out);
-	if (a->api == api_key_sync_group && code == 0 && want == EXPECT_ANY && c->in_call != a)
+	/* behind another answer it may have waited for that one, and the sign of life is older */
+	if (a->api == api_key_sync_group && code == 0 && want == EXPECT_ANY && c->in_call != a && c->answered_in != w->steps)
 		audit_life(w, a->group, a->member);
+	c->answered_in = w->steps;
 }
 
 static void watch_one(struct conn *c, const uint8_t *p, size_t len)

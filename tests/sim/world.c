@@ -181,6 +181,8 @@ static void world_tick(struct world *w)
 		w->idle_rounds = w->idle_rounds < 6 ? w->idle_rounds + 1 : 6;
 		w->tick_at = w->now.us + (10ull << w->idle_rounds);
 	}
+	if (world_ambush(w))
+		w->tick_at = w->now.us + AMBUSH_US;
 }
 
 enum due_kind { DUE_NOTHING, DUE_TICK, DUE_ACTION, DUE_LATER, DUE_CONN, DUE_CONSUMER };
