@@ -12,6 +12,7 @@ MEMBER_ID = re.compile(r"^(.*)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[
 
 
 HOSTS = ("/127.0.0.1", "/10.77.0.1")  # what Kafka and Muster see of us
+MOMENT = 0.05  # s; timers of so little difference ended together
 
 
 class Difference:
@@ -26,6 +27,14 @@ class Difference:
         """When the answers parted."""
         phases = [e.answered for e in (self.kafka_entry, self.muster_entry) if e is not None and e.answered is not None]
         return min(phases) if phases and self.field != "request" else self.entry.phase
+
+    def at_an_edge(self):
+        """Both answers came in the same moment, but one before the end of a slot, the other behind it."""
+        entries = self.kafka_entry, self.muster_entry
+        if self.field != "phase" or any(e.answered is None for e in entries) or abs(entries[0].moment - entries[1].moment) > MOMENT:
+            return False
+        waited = [e.answered < len(self.steps) and self.steps[e.answered] == "tick" for e in entries]
+        return waited[0] != waited[1]
 
     def cause(self):
         """(Kafka's, Muster's) entry of the request that was sent then, or None when time brought it."""

@@ -61,8 +61,12 @@ class Pair:
 
         All plays of Kafka are compared with all of Muster: a difference stays when no two agree where the first did not, however often one changes its mind.
         Where two do, Kafka that does not answer each time the same has raced by its own evidence; else it was Muster alone that answered in two ways.
+        Nothing needs to be played again where both answered in the same moment, at the edge of a slot: that raced.
         """
-        phase = compare.compare(*first, KNOWN)[0].phase()
+        difference = compare.compare(*first, KNOWN)[0]
+        if difference.at_an_edge():
+            return "raced"
+        phase = difference.phase()
         again = await asyncio.gather(*(self.play_patiently(sequence) for _ in range(REPLAYS)))
         kafkas, musters = zip(first, *(players for players in again if players is not None))
         if not any(agree(k, m, phase) for k in kafkas for m in musters):

@@ -138,7 +138,7 @@ class Entry:
 
     def __init__(self, step, actor, name, version, values, phase):
         self.step, self.actor, self.name, self.version, self.values, self.phase = step, actor, name, version, values, phase
-        self.answer, self.answered = None, None  # fields or Broken; the phase it came in
+        self.answer, self.answered, self.moment = None, None, None  # fields or Broken; the phase it came in; the loop's time
 
 
 class Player:
@@ -183,7 +183,7 @@ class Player:
             who.last = entry.step
 
         def done(got):
-            entry.answer, entry.answered = got, self.phase
+            entry.answer, entry.answered, entry.moment = got, self.phase, asyncio.get_running_loop().time()
             if name == "JoinGroup" and isinstance(got, dict):
                 self.order.setdefault(got["member"], entry.step)
             if membership and who.last == entry.step and isinstance(got, dict) and "error" in got and not self.only_here(entry):

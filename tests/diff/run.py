@@ -167,7 +167,8 @@ class Run:
         """Tells how many differed in some plays only; 1 when that is too many for the moments of timers to explain, else 0."""
         compared = self.same + self.ended + len(self.suspects)
         most = max(FEW_RACES, compared // RACES)
-        print(f"of {compared} sequences {raced} raced (Kafka does not answer each time the same), and in {wavers} Muster alone did not; at most {most} may")
+        print(f"of {compared} sequences {raced} raced (Kafka does not answer each time the same, or both answered in one moment at the edge of a slot), "
+              f"and in {wavers} Muster alone answers in two ways; at most {most} may")
         return 1 if raced + wavers > most else 0
 
     async def show_all(self, found):

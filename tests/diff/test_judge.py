@@ -34,6 +34,16 @@ def judged(*errors):
     return asyncio.run(pair.judged({}, plays[0]))
 
 
+def parted(kafka, muster, *steps):
+    """The difference of answers that came at these times, in these steps."""
+    entries = [Entry(0, 0, "JoinGroup", 3, {}, 0) for _ in steps]
+    for phase, (entry, moment) in enumerate(zip(entries, (kafka, muster))):
+        entry.answer, entry.answered, entry.moment = {"error": 0}, phase, moment
+    difference = compare.Difference(0, entries[0], "phase", *(e.answer for e in entries))
+    difference.kafka_entry, difference.muster_entry, difference.steps = *entries, list(steps)
+    return difference
+
+
 class Judge(unittest.TestCase):
     def test_a_difference_that_stays(self):
         self.assertEqual("differs", judged(*[(0, 27)] * 9))
@@ -52,6 +62,15 @@ class Judge(unittest.TestCase):
 
     def test_muster_that_also_gives_the_answer_of_kafka(self):
         self.assertEqual("wavers", judged((0, 27), *[(0, 0)] * 8))
+
+    def test_answers_of_one_moment_on_two_sides_of_an_edge(self):
+        self.assertTrue(parted(4.99, 5.01, "tick", "auto").at_an_edge())
+
+    def test_answers_apart_in_time(self):
+        self.assertFalse(parted(4.99, 5.2, "tick", "auto").at_an_edge())
+
+    def test_answers_to_two_requests(self):
+        self.assertFalse(parted(4.99, 5.01, "auto", "auto").at_an_edge())
 
 
 if __name__ == "__main__":
