@@ -8,7 +8,7 @@
 #include "sim.h"
 
 #define AMBUSH_ONE_IN 2
-#define AMBUSH_RESTART_ONE_IN 25
+#define AMBUSH_RESTART_ONE_IN 8
 
 static int queued_group(struct world *w, struct rng *r)
 {
