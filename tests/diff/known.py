@@ -38,7 +38,8 @@ def arbitrary_leader(d):
         if before:
             last = max(before, key=lambda e: (e.answered, e.answer["generation"])).answer["leader"]
         else:
-            last = next((e.answer["member"] for e in entries if e.name == "JoinGroup" and e.answered is not None and e.answer["member"]), None)
+            first = next((e for e in entries if e.name == "JoinGroup" and e.answered != e.phase), None)  # the first that was parked, not an id handed out
+            last = first and (first.values["member"] or first.answered is not None and first.answer["member"])
         if entry.answer["leader"] == last:
             return False
     return True
