@@ -27,13 +27,14 @@ static bool catalog_read(struct image *image, const char *path, char *err, size_
 	return ok;
 }
 
-struct image *config_image(const struct config *cfg, const char *host, char *err, size_t err_len)
+struct image *config_image(const struct config *cfg, const struct core_map *map, const char *host, char *err, size_t err_len)
 {
 	struct image *image = image_new(bytes_str(cfg->cluster_id));
 	bool ok = image != NULL;
-	for (int32_t w = 0; ok && w < cfg->workers; w++)
-		ok = image_add_node(image, (int32_t)cfg->node_id + w, bytes_str(host), (int32_t)cfg->port + w);
-	ok = ok && image_add_topic(image, BYTES_LITERAL(IMAGE_LOG_TOPIC), (int32_t)cfg->offsets_topic_num_partitions);
+	for (unsigned int w = 0; ok && w < map->workers; w++)
+		ok = image_add_node(image, map->worker[w].node_id, bytes_str(host), map->worker[w].port);
+	ok = ok && image_set_owners(image, map->owner, map->shards);
+	ok = ok && image_add_topic(image, BYTES_LITERAL(IMAGE_LOG_TOPIC), (int32_t)map->shards);
 	if (!ok)
 		snprintf(err, err_len, "no memory for the metadata image");
 	if (ok && cfg->topics_file[0] != '\0')
@@ -43,6 +44,6 @@ struct image *config_image(const struct config *cfg, const char *host, char *err
 			image_free(image);
 		return NULL;
 	}
-	image_seal(image, (unsigned int)cfg->offsets_topic_num_partitions);
+	image_seal(image, map->shards);
 	return image;
 }

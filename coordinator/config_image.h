@@ -4,10 +4,10 @@
 #ifndef MUSTER_CONFIG_IMAGE_H
 #define MUSTER_CONFIG_IMAGE_H
 
-#include "coordinator/config.h"
+#include "coordinator/core_map.h"
 #include "coordinator/image.h"
 
-/* `host` is what clients are told to connect to. The image is sealed; its n-th node is worker n. NULL: one line in err. */
-struct image *config_image(const struct config *cfg, const char *host, char *err, size_t err_len);
+/* `host` is what clients are told to connect to. The image is sealed; its n-th node is worker n, and shards are whose the map says. NULL: one line in err. */
+struct image *config_image(const struct config *cfg, const struct core_map *map, const char *host, char *err, size_t err_len);
 
 #endif

@@ -24,6 +24,8 @@ struct image {
 	uint32_t *by_name, *by_id;
 	uint32_t table_len; /* of each, a power of two */
 	unsigned int shards; /* 0: not sealed */
+	uint8_t *owners;     /* by shard; NULL: shard mod nodes */
+	unsigned int owners_len;
 };
 
 /* ---- the tables ---- */
@@ -145,6 +147,7 @@ void image_free(struct image *img)
 	free(img->topics);
 	free(img->by_name);
 	free(img->by_id);
+	free(img->owners);
 	free(img);
 }
 
@@ -160,6 +163,19 @@ bool image_add_node(struct image *img, int32_t id, struct bytes host, int32_t po
 	if (!copy(host, &node->host))
 		return false;
 	img->nodes_len++;
+	return true;
+}
+
+bool image_set_owners(struct image *img, const uint8_t *owners, unsigned int shards)
+{
+	CHECK(img->shards == 0 && shards > 0);
+	uint8_t *copied = malloc(shards);
+	if (copied == NULL)
+		return false;
+	memcpy(copied, owners, shards);
+	free(img->owners);
+	img->owners = copied;
+	img->owners_len = shards;
 	return true;
 }
 
@@ -212,6 +228,9 @@ static int compare_names(const void *a, const void *b)
 void image_seal(struct image *img, unsigned int shards)
 {
 	CHECK(img->shards == 0 && shards > 0 && img->nodes_len > 0);
+	CHECK(img->owners == NULL || img->owners_len == shards);
+	for (unsigned int i = 0; i < img->owners_len; i++)
+		CHECK(img->owners[i] < img->nodes_len);
 	if (img->topics_len > 0)
 		qsort(img->topics, img->topics_len, sizeof(*img->topics), compare_names);
 	memset(img->by_name, 0, img->table_len * sizeof(uint32_t));
@@ -246,7 +265,7 @@ unsigned int image_topics(const struct image *img, const struct image_topic **ou
 
 unsigned int image_shard_node(const struct image *img, unsigned int shard)
 {
-	return shard % img->nodes_len;
+	return img->owners != NULL ? img->owners[shard] : shard % img->nodes_len;
 }
 
 const struct image_node *image_shard_owner(const struct image *img, unsigned int shard)

@@ -29,11 +29,13 @@ struct image; /* image.c */
 /* A legal topic name: 1 to 249 of [a-zA-Z0-9._-], not "." or "..". */
 bool image_topic_name_ok(struct bytes name);
 
-/* Builder: image_new, then nodes and topics in any order, then image_seal. Names are copied. */
+/* Builder: image_new, then nodes, owners and topics in any order, then image_seal. Names are copied. */
 struct image *image_new(struct bytes cluster_id);
 bool image_add_node(struct image *img, int32_t id, struct bytes host, int32_t port);
 /* False when the name is taken or not legal, partitions is not in 1..IMAGE_PARTITIONS_MAX, or there is no memory. */
 bool image_add_topic(struct image *img, struct bytes name, int32_t partitions);
+/* Which node (its place in the list) owns each of `shards` shards; without this it is shard mod nodes. False: no memory. */
+bool image_set_owners(struct image *img, const uint8_t *owners, unsigned int shards);
 void image_seal(struct image *img, unsigned int shards);
 void image_free(struct image *img);
 

@@ -34,6 +34,7 @@
 #include "coordinator/config_kafka.h"
 #include "coordinator/groups_file.h"
 #include "coordinator/house/house.h"
+#include "coordinator/main_config.h"
 #include "coordinator/node.h"
 #include "coordinator/output.h"
 #include "coordinator/storage.h"
@@ -56,6 +57,8 @@ struct seat {
 struct program {
 	struct cli cli;
 	struct config cfg;
+	struct core_map map;
+	struct worker_places places;
 	struct group_settings groups;
 	struct group_rules *rules; /* groups with settings of their own; NULL: none */
 	char host[CONFIG_TEXT_MAX + 1]; /* that clients are told */
@@ -201,77 +204,6 @@ static void signals_end(struct program *pr)
 	pthread_join(pr->signals, NULL);
 }
 
-/* ---- from settings to what each half wants ---- */
-
-static void dataplane_config_of(const struct config *cfg, struct dataplane_config *out)
-{
-	*out = (struct dataplane_config){
-		.device = cfg->device,
-		.eal_extra = cfg->eal_extra,
-		.file_prefix = cfg->file_prefix,
-		.mac = cfg->mac,
-		.addr = cfg->address.addr,
-		.gateway = cfg->gateway,
-		.prefix_len = cfg->address.prefix_len,
-		.mtu = (unsigned int)cfg->mtu,
-		.port = (uint16_t)cfg->port,
-		.workers = (unsigned int)cfg->workers,
-		.queues = (unsigned int)cfg->device_queues,
-		.cpu = (int)cfg->cpu,
-		.idle = (enum idle_policy)cfg->idle_policy,
-		.stall_limit_us = (uint64_t)cfg->worker_stall_limit_ms * US_PER_MS,
-		.huge_pages = cfg->huge_pages,
-		.rx_descriptors = (unsigned int)cfg->rx_descriptors,
-		.tx_descriptors = (unsigned int)cfg->tx_descriptors,
-		.max_connections = (unsigned int)cfg->max_connections,
-		.max_frame_bytes = (size_t)cfg->socket_request_max_bytes,
-		.receive_buffer_bytes = (size_t)cfg->socket_receive_buffer_bytes,
-		.send_buffer_bytes = (size_t)cfg->socket_send_buffer_bytes,
-		.buffer_memory_bytes = (size_t)cfg->buffer_memory,
-		.idle_timeout_us = (uint64_t)cfg->connections_max_idle_ms * US_PER_MS,
-		.rto_min_us = (uint64_t)cfg->tcp_rto_min_ms * US_PER_MS,
-		.rto_max_us = (uint64_t)cfg->tcp_rto_max_ms * US_PER_MS,
-		.delayed_ack_us = (uint64_t)cfg->tcp_delayed_ack_ms * US_PER_MS,
-		.keepalive_us = (uint64_t)cfg->tcp_keepalive_ms * US_PER_MS,
-		.time_wait_us = (uint64_t)cfg->tcp_time_wait_ms * US_PER_MS,
-		.inject_loss_ppm = (unsigned int)cfg->fault_inject_loss_ppm,
-		.inject_duplicate_ppm = (unsigned int)cfg->fault_inject_duplicate_ppm,
-		.inject_reorder_ppm = (unsigned int)cfg->fault_inject_reorder_ppm,
-		.inject_corrupt_ppm = (unsigned int)cfg->fault_inject_corrupt_ppm,
-		.inject_seed = (uint64_t)cfg->fault_inject_seed,
-	};
-}
-
-static void group_settings_of(const struct config *cfg, struct group_settings *out)
-{
-	*out = (struct group_settings){
-		.group_min_session_timeout_ms = (int32_t)cfg->group_min_session_timeout_ms,
-		.group_max_session_timeout_ms = (int32_t)cfg->group_max_session_timeout_ms,
-		.group_initial_rebalance_delay_ms = (int32_t)cfg->group_initial_rebalance_delay_ms,
-		.group_max_size = (int32_t)cfg->group_max_size,
-		.group_join_window_ms = (int32_t)cfg->group_join_window_ms,
-		.group_join_window_max_ms = (int32_t)cfg->group_join_window_max_ms,
-		.group_max_pending_members = (int32_t)cfg->group_max_pending_members,
-		.group_record_max_bytes = (int32_t)cfg->group_record_max_bytes,
-		.offset_metadata_max_bytes = (int32_t)cfg->offset_metadata_max_bytes,
-		.offsets_commit_timeout_ms = (int32_t)cfg->offsets_commit_timeout_ms,
-		.journal_events = (int32_t)cfg->journal_events,
-		.journal_removed_members = (int32_t)cfg->journal_removed_members,
-		.journal_removed_minutes = (int32_t)cfg->journal_removed_minutes,
-		.offsets_retention_minutes = (int32_t)cfg->offsets_retention_minutes,
-		.offsets_retention_check_interval_ms = cfg->offsets_retention_check_interval_ms,
-	};
-}
-
-static void host_of(const struct config *cfg, char *out, size_t len)
-{
-	uint32_t a = cfg->address.addr;
-	if (cfg->advertised_host[0] != '\0')
-		snprintf(out, len, "%s", cfg->advertised_host);
-	else
-		snprintf(out, len, "%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
-}
-
 /* ---- parts of the program ---- */
 
 static int refuse(const char *err)
@@ -354,7 +286,7 @@ static void loaded(void *arg, const char *err)
 		house_set_ready(pr->house);
 		if (storage_describe_load(pr->storage, line, sizeof(line)))
 			output_line(&pr->out, "muster: log: %s", line);
-		output_line(&pr->out, "muster: ready, bootstrap.servers=%s:%" PRId64, pr->host, pr->cfg.port);
+		output_line(&pr->out, "muster: ready, bootstrap.servers=%s:%d", pr->host, pr->map.worker[0].port);
 		return;
 	}
 	fprintf(stderr, "muster: %s\n", err);
@@ -379,7 +311,7 @@ static struct node *node_start(struct program *pr, struct dataplane *dp, unsigne
 {
 	struct seat *seat = &pr->seats[worker];
 	struct node_config cfg = {
-		.node_id = (int32_t)(pr->cfg.node_id + worker),
+		.node_id = pr->map.worker[worker].node_id,
 		.mailbox = dataplane_mailbox(dp, worker),
 		.desk = dataplane_desk(dp, worker),
 		.groups = &pr->groups,
@@ -425,6 +357,27 @@ static void nodes_end(struct program *pr)
 	free(pr->seats);
 }
 
+static const char *number_or(int number, const char *word, char text[16])
+{
+	snprintf(text, 16, "%d", number);
+	return number >= 0 ? text : word;
+}
+
+/* A line for each worker of a core map. */
+static void banner_map(const struct program *pr)
+{
+	const struct core_map *map = &pr->map;
+	char cpu[16], queue[16], shards[300];
+	printf("muster: core map %s: %u workers of cluster %s, housekeeping on CPU %s\n", map->path, map->workers, pr->cfg.cluster_id,
+	       number_or(map->housekeeping, "any", cpu));
+	for (unsigned int w = 0; w < map->workers; w++) {
+		const struct core_map_worker *at = &map->worker[w];
+		core_map_shards_text(map, w, shards, sizeof(shards));
+		printf("muster: worker %u: CPU %s, queue %s, node %d, port %d, shards %s, %s\n", w, number_or(at->cpu, "any", cpu),
+		       number_or(at->queue, "none", queue), at->node_id, at->port, shards, at->idle == 0 ? "spin" : "adaptive");
+	}
+}
+
 static void banner(struct program *pr, struct dataplane *dp)
 {
 	char port[256];
@@ -436,7 +389,9 @@ static void banner(struct program *pr, struct dataplane *dp)
 	dataplane_describe(dp, port, sizeof(port));
 	printf("muster: version %s\n", MUSTER_VERSION);
 	printf("muster: port: %s\n", port);
-	if (pr->cfg.workers == 1)
+	if (pr->map.path[0] != '\0')
+		banner_map(pr);
+	else if (pr->cfg.workers == 1)
 		printf("muster: node %" PRId64 " of cluster %s\n", pr->cfg.node_id, pr->cfg.cluster_id);
 	else
 		printf("muster: nodes %" PRId64 " to %" PRId64 " of cluster %s on ports %" PRId64 " to %" PRId64 "\n", pr->cfg.node_id,
@@ -484,11 +439,11 @@ static int run(struct program *pr)
 {
 	char err[CONFIG_ERROR_MAX];
 	struct dataplane_config cfg;
-	dataplane_config_of(&pr->cfg, &cfg);
+	dataplane_config_of(&pr->cfg, &pr->map, &pr->places, &cfg);
 	cfg.on_worker_start = worker_started;
 	cfg.on_worker_start_arg = pr;
 	output_init(&pr->out, STDOUT_FILENO);
-	struct house_config house = {MUSTER_VERSION, &pr->cfg, pr->host, &pr->out, &pr->image, now_read};
+	struct house_config house = {MUSTER_VERSION, &pr->cfg, &pr->map, pr->host, &pr->out, &pr->image, now_read};
 	pr->house = house_new(&house, err, sizeof(err));
 	if (pr->house == NULL)
 		return refuse(err);
@@ -539,10 +494,10 @@ static uint64_t memory_free(bool huge_pages, uint64_t needed)
 	return huge_pages && huge >= needed ? huge : available;
 }
 
-static int check(const struct program *pr)
+static int check(struct program *pr)
 {
 	struct dataplane_config cfg;
-	dataplane_config_of(&pr->cfg, &cfg);
+	dataplane_config_of(&pr->cfg, &pr->map, &pr->places, &cfg);
 	uint64_t needed = dataplane_memory_needed(&cfg), avail = memory_free(cfg.huge_pages, needed);
 	if (needed > avail) {
 		fprintf(stderr,
@@ -582,7 +537,8 @@ int main(int argc, char **argv)
 		config_print(&pr->cfg, stdout);
 	else {
 		host_of(&pr->cfg, pr->host, sizeof(pr->host));
-		pr->image = groups_build(pr, err, sizeof(err)) ? config_image(&pr->cfg, pr->host, err, sizeof(err)) : NULL;
+		if (core_map_load(&pr->map, &pr->cfg, err, sizeof(err)) && groups_build(pr, err, sizeof(err)))
+			pr->image = config_image(&pr->cfg, &pr->map, pr->host, err, sizeof(err));
 		if (pr->image == NULL)
 			status = refuse(err);
 		else

@@ -2,9 +2,10 @@
  * dataplane.c - what the program calls: starts EAL, port and workers in that order, and takes them down in the opposite
  * one.
  *
- * Worker n runs on lcore n; worker 0 is the thread that calls dataplane_run.
+ * Worker n runs on lcore n (place.h says on which CPU); worker 0 is the thread that calls dataplane_run.
  */
 #include <rte_launch.h>
+#include <rte_lcore.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "dataplane/eal.h"
 #include "dataplane/memory.h"
 #include "dataplane/mbufs.h"
+#include "dataplane/place.h"
 #include "dataplane/port.h"
 #include "dataplane/worker.h"
 #include "muster/check.h"
@@ -34,13 +36,30 @@ size_t dataplane_memory_needed(const struct dataplane_config *cfg)
 	return need.dpdk + need.heap;
 }
 
+/* Where the mbufs of a worker lie. EAL knows nodes only with huge pages. */
+static int pool_socket(const struct dataplane *dp, unsigned int w)
+{
+	struct dataplane_worker place = place_of(&dp->cfg, w, 0);
+	if (dp->cfg.per_worker == NULL || !dp->eal.huge)
+		return SOCKET_ID_ANY;
+	if (place.numa >= 0)
+		return place.numa;
+	return place.cpu >= 0 ? (int)rte_lcore_to_socket_id(w) : SOCKET_ID_ANY;
+}
+
 static bool make_pools(struct dataplane *dp, char *err, size_t err_len)
 {
 	char name[32];
 	unsigned int n = port_mbufs(&dp->cfg);
 	for (unsigned int w = 0; w < dp->cfg.workers; w++) {
 		snprintf(name, sizeof(name), "mbufs%u", w);
-		dp->pools[w] = mbufs_new(name, n, port_mbuf_bytes(dp->cfg.mtu));
+		int socket = pool_socket(dp, w);
+		dp->pools[w] = mbufs_new(name, n, port_mbuf_bytes(dp->cfg.mtu), socket);
+		if (dp->pools[w] == NULL && socket != SOCKET_ID_ANY) {
+			snprintf(err, err_len, "no memory for %u mbufs of worker %u on NUMA node %d; reserve huge pages on that node, or name another one",
+				 n, w, socket);
+			return false;
+		}
 		if (dp->pools[w] == NULL) {
 			snprintf(err, err_len, "no memory for %u mbufs of worker %u; lower rx.descriptors or tx.descriptors", n, w);
 			return false;

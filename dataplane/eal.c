@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "dataplane/memory.h"
+#include "dataplane/place.h"
 #include "muster/check.h"
 
 /* ---- arguments ---- */
@@ -67,31 +68,49 @@ static bool is_kind(const struct dataplane_config *cfg, const char *kind)
 	return strncmp(cfg->device, kind, strlen(kind)) == 0;
 }
 
+/* "0,2-3": the CPUs that the process may use, without those that belong to a worker, unless none is left then. */
+static bool common_cpus(const struct dataplane_config *cfg, char *out, size_t len)
+{
+	size_t used = 0;
+	cpu_set_t allowed, free_ones;
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+		return false;
+	free_ones = allowed;
+	for (unsigned int w = 0; w < cfg->workers; w++)
+		if (place_of(cfg, w, 0).cpu >= 0)
+			CPU_CLR((size_t)place_of(cfg, w, 0).cpu, &free_ones);
+	const cpu_set_t *set = CPU_COUNT(&free_ones) > 0 ? &free_ones : &allowed;
+	for (int c = 0; c < CPU_SETSIZE && used < len; c++) {
+		int first = c;
+		if (!CPU_ISSET(c, set))
+			continue;
+		while (c + 1 < CPU_SETSIZE && CPU_ISSET(c + 1, set))
+			c++;
+		used += (size_t)snprintf(out + used, len - used, first == c ? "%s%d" : "%s%d-%d", used == 0 ? "" : ",", first, c);
+	}
+	return used < len;
+}
+
 /* Worker n on lcore n. Without a CPU of its own, each may run wherever the process may. */
 static bool add_lcores(struct eal *eal, const struct dataplane_config *cfg)
 {
-	char list[1024], text[1536];
+	char common[512], list[1900];
 	size_t used = 0;
-	cpu_set_t allowed;
-	if (cfg->cpu >= 0) {
-		for (unsigned int w = 0; w < cfg->workers && used < sizeof(list); w++)
-			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%u@%u", w == 0 ? "" : ",", w,
-						 (unsigned int)cfg->cpu + w);
-		return used < sizeof(list) && add(eal, "--lcores=%s", list);
+	if (!common_cpus(cfg, common, sizeof(common)))
+		return false;
+	for (unsigned int w = 0; w < cfg->workers && used < sizeof(list); w++) {
+		int cpu = place_of(cfg, w, 0).cpu;
+		unsigned int first = w;
+		if (cpu >= 0) {
+			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%u@%d", used == 0 ? "" : ",", w, cpu);
+			continue;
+		}
+		while (w + 1 < cfg->workers && place_of(cfg, w + 1, 0).cpu < 0)
+			w++;
+		used += first == w ? (size_t)snprintf(list + used, sizeof(list) - used, "%s%u@(%s)", used == 0 ? "" : ",", w, common)
+				   : (size_t)snprintf(list + used, sizeof(list) - used, "%s(%u-%u)@(%s)", used == 0 ? "" : ",", first, w, common);
 	}
-	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
-		return false;
-	list[0] = '\0';
-	for (int c = 0; c < CPU_SETSIZE && used < sizeof(list); c++)
-		if (CPU_ISSET(c, &allowed))
-			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%d", used == 0 ? "" : ",", c);
-	if (used >= sizeof(list))
-		return false;
-	if (cfg->workers == 1)
-		snprintf(text, sizeof(text), "0@(%s)", list);
-	else
-		snprintf(text, sizeof(text), "(0-%u)@(%s)", cfg->workers - 1, list);
-	return add(eal, "--lcores=%s", text);
+	return used < sizeof(list) && add(eal, "--lcores=%s", list);
 }
 
 bool eal_arguments(struct eal *eal, const struct dataplane_config *cfg, bool huge, size_t dpdk_bytes)

@@ -13,7 +13,7 @@
 struct eal {
 	char *argv[EAL_ARGS_MAX + 1]; /* EAL keeps pointers into it and moves them around, so `text` owns the bytes */
 	int argc;
-	char text[2048];
+	char text[4096];
 	size_t text_used;
 	bool huge;    /* runs on huge pages */
 	bool started;

@@ -10,12 +10,12 @@
 
 #include "dataplane/mbufs.h"
 
-struct rte_mempool *mbufs_new(const char *name, unsigned int n, unsigned int data_bytes)
+struct rte_mempool *mbufs_new(const char *name, unsigned int n, unsigned int data_bytes, int socket)
 {
 	struct rte_pktmbuf_pool_private shape = {.mbuf_data_room_size = (uint16_t)data_bytes};
 	unsigned int flags = rte_eal_iova_mode() == RTE_IOVA_VA ? RTE_MEMPOOL_F_NO_IOVA_CONTIG : 0;
 	struct rte_mempool *pool = rte_mempool_create_empty(name, n, (unsigned int)sizeof(struct rte_mbuf) + data_bytes, MBUFS_CACHE,
-							    sizeof(shape), SOCKET_ID_ANY, flags);
+							    sizeof(shape), socket, flags);
 	if (pool == NULL)
 		return NULL;
 	rte_pktmbuf_pool_init(pool, &shape);

@@ -10,9 +10,9 @@
 
 /*
  * `n` mbufs with `data_bytes` of data room (headroom included); NULL when EAL's memory does not suffice. `name` is
- * unique in the process.
+ * unique in the process; `socket` is a NUMA node, or SOCKET_ID_ANY.
  */
-struct rte_mempool *mbufs_new(const char *name, unsigned int n, unsigned int data_bytes);
+struct rte_mempool *mbufs_new(const char *name, unsigned int n, unsigned int data_bytes, int socket);
 void mbufs_free(struct rte_mempool *pool);
 
 #endif

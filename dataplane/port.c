@@ -14,6 +14,7 @@
 
 #include "dataplane/arp.h"
 #include "dataplane/mbufs.h"
+#include "dataplane/place.h"
 #include "dataplane/port.h"
 #include "dataplane/tx.h"
 #include "muster/check.h"
@@ -68,7 +69,7 @@ static int set_up_queues(struct port *port, const struct dataplane_config *cfg, 
 		struct rte_eth_txconf tx = info->default_txconf;
 		rx.offloads = conf->rxmode.offloads & info->rx_queue_offload_capa;
 		tx.offloads = conf->txmode.offloads;
-		rc = rte_eth_rx_queue_setup(port->id, q, rxd, SOCKET_ID_ANY, &rx, pools[q]);
+		rc = rte_eth_rx_queue_setup(port->id, q, rxd, SOCKET_ID_ANY, &rx, pools[place_poller(cfg, q, port->queues)]);
 		if (rc == 0)
 			rc = rte_eth_tx_queue_setup(port->id, q, txd, SOCKET_ID_ANY, &tx);
 	}
@@ -146,16 +147,17 @@ static bool choose_mac(struct port *port, const struct dataplane_config *cfg, ch
 
 static struct rte_flow *rule_for(const struct port *port, const struct dataplane_config *cfg, unsigned int worker)
 {
+	struct dataplane_worker place = place_of(cfg, worker, port->queues);
 	struct rte_flow_attr attr = {.ingress = 1};
 	struct rte_flow_item_ipv4 ip = {.hdr.dst_addr = rte_cpu_to_be_32(cfg->addr)}, ip_mask = {.hdr.dst_addr = UINT32_MAX};
-	struct rte_flow_item_tcp tcp = {.hdr.dst_port = rte_cpu_to_be_16((uint16_t)(cfg->port + worker))}, tcp_mask = {.hdr.dst_port = UINT16_MAX};
+	struct rte_flow_item_tcp tcp = {.hdr.dst_port = rte_cpu_to_be_16(place.port)}, tcp_mask = {.hdr.dst_port = UINT16_MAX};
 	struct rte_flow_item pattern[] = {
 		{.type = RTE_FLOW_ITEM_TYPE_ETH},
 		{.type = RTE_FLOW_ITEM_TYPE_IPV4, .spec = &ip, .mask = &ip_mask},
 		{.type = RTE_FLOW_ITEM_TYPE_TCP, .spec = &tcp, .mask = &tcp_mask},
 		{.type = RTE_FLOW_ITEM_TYPE_END},
 	};
-	struct rte_flow_action_queue queue = {.index = (uint16_t)worker};
+	struct rte_flow_action_queue queue = {.index = (uint16_t)place.queue};
 	struct rte_flow_action actions[] = {{.type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &queue}, {.type = RTE_FLOW_ACTION_TYPE_END}};
 	struct rte_flow_error error;
 	if (rte_flow_validate(port->id, &attr, pattern, actions, &error) != 0)
@@ -189,6 +191,24 @@ static void try_rules(struct port *port, const struct dataplane_config *cfg)
 
 /* ---- start and stop ---- */
 
+/* As many as the configuration names; where it leaves that open, what the device has, at most one per worker. */
+static bool choose_queues(struct port *port, const struct dataplane_config *cfg, const struct rte_eth_dev_info *info, char *err, size_t err_len)
+{
+	unsigned int offered = RTE_MIN(info->max_rx_queues, info->max_tx_queues), named = place_queues(cfg);
+	if (offered == 0)
+		return fail(err, err_len, cfg, "has no queues", ENODEV, "");
+	if (named > offered) {
+		unsigned int worker = place_poller(cfg, offered, named);
+		snprintf(err, err_len, "%s: worker %u: queue: %u, and device %s has %u; allowed: 0 to %u, or none", cfg->per_worker[worker].place, worker,
+			 offered, cfg->device, offered, offered - 1);
+		return false;
+	}
+	port->queues = named != 0 ? named : RTE_MIN(cfg->workers, offered);
+	if (named == 0 && cfg->queues != 0)
+		port->queues = RTE_MIN(port->queues, cfg->queues);
+	return true;
+}
+
 bool port_start(struct port *port, const struct dataplane_config *cfg, struct rte_mempool *const pools[], char *err,
 		size_t err_len)
 {
@@ -200,17 +220,14 @@ bool port_start(struct port *port, const struct dataplane_config *cfg, struct rt
 	if (rc != 0)
 		return fail(err, err_len, cfg, "cannot be asked for its abilities", rc, "");
 	snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
-	port->queues = RTE_MIN(cfg->workers, RTE_MIN(info.max_rx_queues, info.max_tx_queues));
-	if (cfg->queues != 0)
-		port->queues = RTE_MIN(port->queues, cfg->queues);
-	if (port->queues == 0)
-		return fail(err, err_len, cfg, "has no queues", ENODEV, "");
+	if (!choose_queues(port, cfg, &info, err, err_len))
+		return false;
 	if (port->mtu > mtu_limit(&info)) {
 		snprintf(err, err_len, "device %s: its largest MTU is %u, and %u is wanted; lower mtu", cfg->device,
 			 mtu_limit(&info), port->mtu);
 		return false;
 	}
-	rc = cfg->idle == IDLE_ADAPTIVE ? bring_up(port, cfg, &info, pools, true) : -ENOTSUP;
+	rc = place_any_sleeps(cfg) ? bring_up(port, cfg, &info, pools, true) : -ENOTSUP;
 	if (rc != 0)
 		rc = bring_up(port, cfg, &info, pools, false);
 	if (rc != 0)

@@ -1,7 +1,7 @@
 /*
  * steer.c - from a frame's TCP port to its worker.
  *
- *   port of worker 0 + n              worker n
+ *   the port that worker n listens on worker n
  *   STEER_EPHEMERAL_FIRST + i         worker i mod workers, for what we opened ourselves
  *   any other                         whoever has received it answers (with a reset)
  */
@@ -20,9 +20,20 @@ static uint16_t u16_at(const uint8_t *p)
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
+/* The worker that listens on a port; `workers` or more: nobody does. */
+static unsigned int listener(const struct steer *steer, uint16_t port)
+{
+	if (likely(steer->each == NULL))
+		return (unsigned int)port - steer->port;
+	for (unsigned int n = 0; n < steer->workers; n++)
+		if (steer->each[n].port == port)
+			return n;
+	return steer->workers;
+}
+
 static unsigned int steer_port(const struct steer *steer, unsigned int self, uint16_t port)
 {
-	unsigned int n = (unsigned int)port - steer->port;
+	unsigned int n = listener(steer, port);
 	if (n < steer->workers)
 		return n;
 	n = (unsigned int)port - STEER_EPHEMERAL_FIRST;
@@ -43,7 +54,7 @@ unsigned int steer_frame(const struct steer *steer, unsigned int self, const uin
 uint16_t steer_ephemeral(const struct steer *steer, unsigned int self, unsigned int i)
 {
 	uint16_t port = (uint16_t)(STEER_EPHEMERAL_FIRST + i * steer->workers + self);
-	return (unsigned int)port - steer->port < steer->workers ? 0 : port;
+	return listener(steer, port) < steer->workers ? 0 : port;
 }
 
 bool steer_is_arp_news(const uint8_t *frame, size_t len)

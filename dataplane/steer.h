@@ -1,14 +1,14 @@
 /*
  * steer.h - which worker a received frame is for, and how the device is made to deliver it there.
  *
- * Worker n listens on port + n, and connections that it opens have a local port that says the same, so the TCP port that a frame goes to names its
+ * Every worker listens on a port of its own, and connections that it opens have a local port that says the same, so the TCP port that a frame goes to names its
  * worker. In the order of preference: flow rules on that port in the device; the device's own spreading (RSS) or, with fewer queues than workers,
  * queues that several workers share, and then a ring carries the whole frame to its worker.
  */
 #ifndef DATAPLANE_STEER_H
 #define DATAPLANE_STEER_H
 
-#include "muster/base.h"
+#include "muster/dataplane.h"
 
 #define STEER_EPHEMERAL_FIRST 32768u
 #define STEER_EPHEMERAL_COUNT 28224u
@@ -16,6 +16,7 @@
 struct steer {
 	uint16_t port; /* of worker 0 */
 	uint16_t workers;
+	const struct dataplane_worker *each; /* has the port of each worker; NULL: worker n's is port + n */
 };
 
 /*

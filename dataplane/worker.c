@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "dataplane/memory.h"
+#include "dataplane/place.h"
 #include "dataplane/worker.h"
 #include "muster/check.h"
 
@@ -343,13 +344,15 @@ static bool desk_op_send(struct mailbox *mailbox, unsigned int to, const struct 
 
 static const struct mailbox_ops desk_ops = {.send = desk_op_send};
 
-/* Who has no queue of its own sends through the one of an earlier worker. */
+/* Who has no queue of its own sends through the one of another worker. */
 static void init_queue(struct worker *w, const struct dataplane_config *cfg, const struct port *port)
 {
-	w->has_queue = w->index < port->queues;
-	w->shares_queue = w->has_queue && w->index + port->queues < cfg->workers;
+	int queue = place_of(cfg, w->index, port->queues).queue;
+	w->has_queue = queue >= 0;
+	w->queue = w->has_queue ? (uint16_t)queue : UINT16_MAX;
+	w->shares_queue = place_is_shared(cfg, w->index, port->queues);
 	w->tx = (struct tx){.pool = w->pool, .stats = &w->stats, .port = port->id, .queue = w->queue, .self = w->index,
-			    .via = w->index % port->queues, .exchange = w->has_queue ? NULL : w->exchange,
+			    .via = place_via(cfg, w->index, port->queues), .exchange = w->has_queue ? NULL : w->exchange,
 			    .ip_offload = port->tx_ip_checksum, .tcp_offload = port->tx_tcp_checksum};
 }
 
@@ -359,12 +362,11 @@ bool worker_init(struct worker *w, unsigned int index, const struct dataplane_co
 	*w = (struct worker){
 		.now = worker_clock(),
 		.port_id = port->id,
-		.queue = (uint16_t)index,
 		.rx_ip_checksum = port->rx_ip_checksum,
 		.rx_tcp_checksum = port->rx_tcp_checksum,
 		.self = {cfg->addr, cfg->prefix_len == 0 ? 0 : UINT32_MAX << (32 - cfg->prefix_len), cfg->gateway},
 		.exchange = exchange,
-		.steer = {cfg->port, (uint16_t)cfg->workers},
+		.steer = {cfg->port, (uint16_t)cfg->workers, place_ports_in_a_row(cfg) ? NULL : cfg->per_worker},
 		.mailbox = {{&mailbox_ops, index, cfg->workers, EXCHANGE_MAIL}, exchange},
 		.desk = {.mailbox = {&desk_ops, index, 1, DESK_MAIL}},
 		.stopping = stopping,
@@ -376,7 +378,7 @@ bool worker_init(struct worker *w, unsigned int index, const struct dataplane_co
 	};
 	memcpy(w->mac, port->mac, 6);
 	init_queue(w, cfg, port);
-	if (!idle_init(&w->idle, cfg->idle, port, w->queue, cfg->device)) {
+	if (!idle_init(&w->idle, place_of(cfg, index, port->queues).idle, port, w->queue, cfg->device)) {
 		snprintf(err, err_len, "worker %u: no file descriptor is free; raise the limit (ulimit -n)", index);
 		return false;
 	}
@@ -395,7 +397,7 @@ bool worker_init(struct worker *w, unsigned int index, const struct dataplane_co
 		snprintf(err, err_len, "worker %u: out of memory; lower max.connections", index);
 		return false;
 	}
-	uint16_t listen_port = (uint16_t)(cfg->port + index);
+	uint16_t listen_port = place_of(cfg, index, port->queues).port;
 	if (listen_port != 0)
 		CHECK(tcp_listen(w->tcp, listen_port));
 	return true;

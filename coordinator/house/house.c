@@ -39,6 +39,10 @@ struct house *house_new(const struct house_config *cfg, char *err, size_t err_le
 	house->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	house->started = cfg->clock();
 	sched_getaffinity(0, sizeof(house->cpus), &house->cpus);
+	if (cfg->map->housekeeping >= 0) {
+		CPU_ZERO(&house->cpus);
+		CPU_SET((size_t)cfg->map->housekeeping, &house->cpus);
+	}
 	bool ok = house->wards != NULL && house->bell >= 0;
 	snprintf(err, err_len, "no memory or no file descriptor for housekeeping");
 	if (house->wards != NULL)

@@ -13,7 +13,7 @@
 #include "muster/stats.h"
 #include "muster/time.h"
 
-#include "coordinator/config.h"
+#include "coordinator/core_map.h"
 #include "coordinator/image.h"
 #include "coordinator/output.h"
 
@@ -34,6 +34,7 @@ struct house_link {
 struct house_config {
 	const char *version;
 	const struct config *cfg;
+	const struct core_map *map;
 	const char *host;     /* that clients are told */
 	struct output *out;
 	struct image **image; /* that all nodes have; replaced when the catalog is read again */

@@ -27,7 +27,7 @@ static void reload_begin(struct job *job)
 		return;
 	}
 	job->begun = house->reloading = true;
-	job->image = config_image(house->cfg.cfg, house->cfg.host, err, sizeof(err));
+	job->image = config_image(house->cfg.cfg, house->cfg.map, house->cfg.host, err, sizeof(err));
 	if (job->image != NULL)
 		return;
 	snprintf(text, sizeof(text), "the topics stay as they are: %s", err);

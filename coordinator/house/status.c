@@ -53,8 +53,8 @@ static struct admin_item worker_item(struct house *house, unsigned int w, const 
 	struct admin_item item = admin_item_of(kind);
 	house->link.pulse(house->link.arg, w, &p);
 	admin_put_number(&item, "worker", w);
-	admin_put_number(&item, "node", house->cfg.cfg->node_id + w);
-	admin_put_number(&item, "port", house->cfg.cfg->port + w);
+	admin_put_number(&item, "node", house->cfg.map->worker[w].node_id);
+	admin_put_number(&item, "port", house->cfg.map->worker[w].port);
 	admin_put(&item, "state", bytes_str(states[p.raw_us == 0 ? 3 : p.ended ? 2 : house->wards[w].still]));
 	admin_put_number(&item, "connections", (int64_t)s->tcp_connections_now);
 	admin_put_number(&item, "groups", (int64_t)s->group_groups_now);

@@ -13,6 +13,16 @@ enum idle_policy {
 	IDLE_ADAPTIVE, /* spins, then pauses, then sleeps up to 1 ms or until the port's descriptor is readable */
 };
 
+/* Where one worker runs and what it polls. */
+struct dataplane_worker {
+	const char *place; /* "FILE:LINE" that says it, in front of errors; may be empty */
+	int cpu;	   /* -1: whichever the scheduler gives */
+	int queue;	   /* of the port; -1: none, its frames come and go over other workers */
+	int numa;	   /* node where its mbufs lie; -1: its CPU's, where it has one */
+	uint16_t port;	   /* that it listens on */
+	enum idle_policy idle;
+};
+
 /* Everything the dataplane must be told. Strings belong to the caller and outlive the dataplane. */
 struct dataplane_config {
 	const char *device;	   /* DPDK virtual device or PCI address, e.g. "net_tap0,iface=muster0" */
@@ -28,6 +38,11 @@ struct dataplane_config {
 	unsigned int queues;	   /* of the device, at most one per worker; 0: as many as it offers */
 	int cpu;		   /* of worker 0, worker n gets cpu + n; -1: whichever the scheduler gives */
 	enum idle_policy idle;
+	/*
+	 * An array of `workers`, in the place of what port, queues, cpu and idle say: no CPU, queue or port stands twice, and the queues are 0 to n - 1, at
+	 * least one. port is then worker 0's. NULL: by these.
+	 */
+	const struct dataplane_worker *per_worker;
 	uint64_t stall_limit_us;   /* a worker that stands still for longer lets its time stand still too (time.h); 0: never */
 	bool huge_pages;	   /* false: never use them, also where there are some */
 	unsigned int rx_descriptors, tx_descriptors;

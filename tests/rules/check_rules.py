@@ -21,7 +21,7 @@ FORBIDDEN = [
     (r"include/", r"^(coordinator|dataplane|rte_)"),
     (r"dataplane/", r"^(coordinator|bench|tests)/"),
     (r"dataplane/tcp/", r"^(rte_|dataplane/(?!tcp/))"),
-    (r"coordinator/(?!main\.c)", r"^(dataplane/|bench/|tests/|rte_|muster/dataplane\.h)"),
+    (r"coordinator/(?!main(_config)?\.)", r"^(dataplane/|bench/|tests/|rte_|muster/dataplane\.h)"),
     (r"coordinator/wire/", r"^coordinator/(?!wire/)"),
     (r"coordinator/log/", r"^coordinator/(?!log/|wire/)"),
     (r"coordinator/group/", r"^coordinator/(api/|session|node|main|config|cli)"),

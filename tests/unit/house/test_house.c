@@ -29,6 +29,7 @@ enum play { PLAY_SILENT, PLAY_MISSED, PLAY_ANSWER };
 struct rig {
 	char folder[40], path[80];
 	struct config cfg;
+	struct core_map map;
 	struct output out;
 	int lines[2]; /* a pipe */
 	struct image *image;
@@ -121,7 +122,8 @@ static struct rig *rig_new(enum play play)
 	cr_assert(config_set(&rig->cfg, set, err, sizeof(err)) && config_set(&rig->cfg, "workers=3", err, sizeof(err)));
 	cr_assert(pipe2(rig->lines, O_NONBLOCK) == 0);
 	output_init(&rig->out, rig->lines[1]);
-	rig->image = config_image(&rig->cfg, "host", err, sizeof(err));
+	core_map_of_settings(&rig->map, &rig->cfg);
+	rig->image = config_image(&rig->cfg, &rig->map, "host", err, sizeof(err));
 	rig->play = play;
 	rig->beating = true;
 	rig->fd = eventfd(0, EFD_NONBLOCK);
@@ -132,7 +134,7 @@ static struct rig *rig_new(enum play play)
 
 static struct house *house_of(struct rig *rig, char *err, size_t err_len)
 {
-	struct house_config cfg = {"1.2.3", &rig->cfg, "host", &rig->out, &rig->image, clock_now};
+	struct house_config cfg = {"1.2.3", &rig->cfg, &rig->map, "host", &rig->out, &rig->image, clock_now};
 	return house_new(&cfg, err, err_len);
 }
 

@@ -1,7 +1,9 @@
 /*
  * test_eal.c - EAL's argument list and the memory sums, without starting EAL.
  */
+#define _GNU_SOURCE /* CPU sets */
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <string.h>
 
 #include "dataplane/memory.h"
@@ -78,6 +80,47 @@ Test(eal, several_workers_share_the_cpus_of_the_process)
 	for (int i = 0; i < eal.argc; i++)
 		found |= strncmp(eal.argv[i], "--lcores=(0-2)@(", strlen("--lcores=(0-2)@(")) == 0;
 	cr_assert(found);
+}
+
+Test(eal, a_map_names_cpus)
+{
+	static const struct dataplane_worker each[] = {
+		{.place = "", .cpu = 5, .queue = 0}, {.place = "", .cpu = -1, .queue = -1}, {.place = "", .cpu = -1, .queue = -1}, {.place = "", .cpu = 2, .queue = 1}};
+	bool found = false;
+	cfg.workers = 4;
+	cfg.per_worker = each;
+	cr_assert(eal_arguments(&eal, &cfg, true, MIB));
+	for (int i = 0; i < eal.argc; i++) {
+		size_t len = strlen(eal.argv[i]);
+		found |= strncmp(eal.argv[i], "--lcores=0@5,(1-2)@(", 20) == 0 && strcmp(eal.argv[i] + len - 5, "),3@2") == 0;
+	}
+	cr_assert(found);
+}
+
+/* Who has no CPU keeps off those of the others, as long as there is another one. */
+Test(eal, a_named_cpu_is_not_shared)
+{
+	cpu_set_t allowed;
+	cr_assert(sched_getaffinity(0, sizeof(allowed), &allowed) == 0);
+	int first = -1, others = 0;
+	for (int c = 0; c < CPU_SETSIZE; c++) {
+		if (CPU_ISSET(c, &allowed) && first < 0)
+			first = c;
+		else
+			others += CPU_ISSET(c, &allowed);
+	}
+	if (others == 0)
+		cr_skip("one CPU only");
+	struct dataplane_worker each[] = {{.place = "", .cpu = first, .queue = 0}, {.place = "", .cpu = -1, .queue = 1}};
+	char shared[40];
+	cfg.workers = 2;
+	cfg.per_worker = each;
+	cr_assert(eal_arguments(&eal, &cfg, true, MIB));
+	snprintf(shared, sizeof(shared), ",1@(%d", first);
+	for (int i = 0; i < eal.argc; i++) {
+		const char *list = strstr(eal.argv[i], shared);
+		cr_assert(list == NULL || (list[strlen(shared)] >= '0' && list[strlen(shared)] <= '9'), "%s", eal.argv[i]);
+	}
 }
 
 Test(eal, rings_between_workers_are_counted)

@@ -20,7 +20,7 @@ static void init(void)
 	snprintf(prefix, sizeof(prefix), "--file-prefix=test-%d", (int)getpid());
 	char *argv[] = {name, no_huge, m, mib, shconf, pci, telemetry, level, prefix, NULL};
 	cr_assert_geq(rte_eal_init(ARRAY_LEN(argv) - 1, argv), 0);
-	pool = mbufs_new("test", 8191, 2048 + RTE_PKTMBUF_HEADROOM);
+	pool = mbufs_new("test", 8191, 2048 + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
 	cr_assert_not_null(pool);
 	cr_assert_eq(pool->elt_size, sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM + 2048);
 	cr_assert_eq(rte_pktmbuf_data_room_size(pool), RTE_PKTMBUF_HEADROOM + 2048);

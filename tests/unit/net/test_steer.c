@@ -66,6 +66,26 @@ Test(steer, a_listening_port_is_not_given_out)
 	cr_assert_eq(left_out, 3);
 }
 
+Test(steer, ports_that_are_not_in_a_row)
+{
+	static const struct dataplane_worker each[] = {{.port = 9092}, {.port = 40000}, {.port = 19092}};
+	const struct steer any = {9092, 3, each};
+	uint8_t f[128];
+	for (unsigned int w = 0; w < 3; w++)
+		cr_assert_eq(steer_frame(&any, SELF, f, frame_to(f, 5, each[w].port)), w);
+	cr_assert_eq(steer_frame(&any, SELF, f, frame_to(f, 5, 9093)), SELF);
+	cr_assert_eq(steer_frame(&any, SELF, f, frame_to(f, 5, 19093)), SELF);
+	unsigned int left_out = 0;
+	for (unsigned int w = 0; w < 3; w++)
+		for (unsigned int i = 0; i < STEER_EPHEMERAL_COUNT / 3; i++) {
+			uint16_t port = steer_ephemeral(&any, w, i);
+			cr_assert_neq(port, 40000);
+			left_out += port == 0;
+			cr_assert(port == 0 || steer_frame(&any, SELF, f, frame_to(f, 5, port)) == w);
+		}
+	cr_assert_eq(left_out, 1);
+}
+
 Test(steer, what_is_no_whole_tcp_stays)
 {
 	uint8_t f[128];

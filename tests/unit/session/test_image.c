@@ -93,6 +93,21 @@ Test(image, nodes_and_their_shards)
 	image_free(img);
 }
 
+Test(image, owners_by_a_map)
+{
+	static const uint8_t owners[] = {1, 1, 0, 2, 1};
+	struct image *img = image_new(BYTES_LITERAL("c"));
+	for (int32_t n = 0; n < 3; n++)
+		cr_assert(image_add_node(img, 10 + n, BYTES_LITERAL("h"), 1 + n));
+	cr_assert(image_set_owners(img, owners, ARRAY_LEN(owners)));
+	image_seal(img, ARRAY_LEN(owners));
+	for (unsigned int s = 0; s < ARRAY_LEN(owners); s++) {
+		cr_assert_eq(image_shard_node(img, s), owners[s]);
+		cr_assert_eq(image_shard_owner(img, s)->id, 10 + owners[s]);
+	}
+	image_free(img);
+}
+
 static void check_id(const char *name, const char *expected)
 {
 	struct uuid id = topic_id_of(bytes_str(name));
