@@ -119,6 +119,7 @@ void cli_help(FILE *out)
 	fputs("usage: muster [--config FILE] [--set NAME=VALUE]... [--recover=refuse|skip-damaged] [--stats]\n"
 	      "       muster config --print|--check|--example [--config FILE] [--set NAME=VALUE]...\n"
 	      "       muster status|groups|why|waiting|release|reset-offsets|reload|cores ...   ask a running server; see muster status --help\n"
+	      "       muster cores --auto|--check MAP ...   where workers run; see muster cores --auto --help\n"
 	      "       muster log VERB ...   tools for the log of a stopped server; see muster log --help\n"
 	      "       muster --help|--version\n"
 	      "\n"

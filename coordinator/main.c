@@ -31,6 +31,7 @@
 #include "coordinator/cli.h"
 #include "coordinator/ctl/ctl.h"
 #include "coordinator/config_image.h"
+#include "coordinator/cores/cores.h"
 #include "coordinator/config_kafka.h"
 #include "coordinator/groups_file.h"
 #include "coordinator/house/house.h"
@@ -516,6 +517,8 @@ int main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "log") == 0)
 		return tool_main(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "cores") == 0 && cores_knows(argc - 1, argv + 1))
+		return cores_main(argc - 1, argv + 1);
 	if (argc > 1 && ctl_knows(argv[1]))
 		return ctl_main(argc - 1, argv + 1);
 	struct program *pr = calloc(1, sizeof(*pr));

@@ -78,7 +78,7 @@ void ctl_help(FILE *out)
 	      "  release        removes the static member of an instance id now; its client is fenced, the group rebalances\n"
 	      "  reset-offsets  sets offsets of a group; members that live are fenced, rebalance, and start from them\n"
 	      "  reload         reads the catalog of topics again, as SIGHUP does\n"
-	      "  cores --show   how busy each worker is, and what goes between them\n"
+	      "  cores --show   how busy each worker is, and what goes between them; muster cores --auto and --check ask no server\n"
 	      "\n"
 	      "  --json         one JSON object a line, as the server sends them; the last one has \"done\" and \"error\"\n"
 	      "\n"

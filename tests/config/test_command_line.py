@@ -126,10 +126,27 @@ class Check(Case):
         groups = self.write("groups.conf", "[orders-*]\ngroup.max.size = 4\n")
         self.assertEqual(muster("config", "--check", "--set", f"groups.file={groups}").returncode, 0)
 
+    def test_core_map(self):
+        core_map = self.write("map.conf", "[worker 0]\ncpu = 0\nqueue = 0\n[worker 1]\nqueue = 1\nprot = 5\n")
+        for words in (["config", "--check"], []):
+            self.refused_at(f"{core_map}:6: prot: a worker has no such key; nearest: port", *words, "--set", f"core.map.file={core_map}")
+        core_map = self.write("map.conf", "[worker 0]\nqueue = 0\n[worker 1]\ncpu = 1023\nqueue = 16\n")
+        self.refused_at(f"{core_map}:5: worker 1: queue: 16, and one below it has no worker:", "--set", f"core.map.file={core_map}")
+        core_map = self.write("map.conf", "[worker 0]\nqueue = 0\n[worker 1]\ncpu = 1023\nqueue = 1\n")
+        self.refused_at(f"{core_map}:4: worker 1: cpu: there is no CPU 1023 here, or it is offline;", "--set", f"core.map.file={core_map}")
+        core_map = self.write("map.conf", "[worker 0]\nqueue = 0\n[worker 1]\nqueue = 1\n")
+        self.refused_at(f"{core_map}:4: worker 1: queue: 1, and veth9 has 1; allowed: 0 to 0, or none", "--set", f"core.map.file={core_map}",
+                        "--set", "device=net_af_packet0,iface=veth9")
+        self.assertEqual(muster("config", "--check", "--set", f"core.map.file={core_map}", "--set", "workers=2").returncode, 0)
+        for setting in ("workers=3", "cpu=0", "device.queues=1"):
+            name = setting.partition("=")[0]
+            self.refused(f"--set: {name}: the core map {core_map} says this; allowed: one of the two", "--set", f"core.map.file={core_map}",
+                         "--set", setting)
+
     def refused_at(self, place, *arguments):
         done = muster(*arguments)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertRegex(done.stderr, rf"^muster: {re.escape(place)} [^\n]+\n$")
+        self.assertRegex(done.stderr, rf"^muster: {re.escape(place)}(?: [^\n]+)?\n$")
 
 
 class Refusals(Case):

@@ -4,10 +4,11 @@ import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
-from program import MUSTER
+from program import MUSTER, TOP
 
 READY = "muster: ready, bootstrap.servers=10.77.0.2:19092\n"
 SETTINGS = ["--set", "device=net_tap0,iface=muster0", "--set", "huge.pages=false", "--set", "max.connections=64", "--set", "buffer.memory=16777216"]
@@ -171,6 +172,64 @@ class StartAndStop(Case):
         server = self.start("--set", "device=net_af_packet0,iface=nosuch0", ready=None)
         self.assertEqual(server.ends(20)[0], 1)
         self.assertRegex(server.rest(), r"(?m)^muster: [^\n]*net_af_packet0,iface=nosuch0")
+
+
+# From inside: what every node says of the cluster, and that the owner of each of 40 groups answers for it, whoever is asked.
+ASK_NODES = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from kafka import Connection
+ports, owners = json.loads(sys.argv[2]), set()
+for port in ports:
+    with Connection(("10.77.0.2", port), timeout=10) as c:
+        print(sorted((n["id"], n["port"]) for n in c.request("Metadata", 9, topics=[])["nodes"]))
+        for i in range(40):
+            owners.add(c.request("FindCoordinator", 3, key=f"g{i}")["port"])
+            assert c.request("Heartbeat", 0, group=f"g{i}", generation=1, member="x")["error"] == 25
+print(sorted(owners))
+"""
+
+
+class CoreMap(Case):
+    def affinity(self, server):
+        """CPUs of each thread by its name; of several with the program's, those of the first, which is worker 0."""
+        tasks = f"/proc/{server.process.pid}/task"
+        found = {}
+        for task in os.listdir(tasks):
+            with open(f"{tasks}/{task}/status") as text:
+                status = {name: value.strip() for name, _, value in (line.partition(":") for line in text)}
+            if status["Name"] != "muster" or task == str(server.process.pid):
+                found[status["Name"]] = status["Cpus_allowed_list"]
+        return found
+
+    def test_workers_are_where_the_map_says(self):
+        cpus = sorted(os.sched_getaffinity(0))
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as core_map:
+            core_map.write(f"[housekeeping]\ncpu = {cpus[0]}\n[worker 0]\ncpu = {cpus[-1]}\nqueue = 0\nport = 9092\nnode.id = 5\nshards = 0-9\n"
+                           "[worker 1]\nqueue = none\nport = 40000\nnode.id = 3\n")
+            core_map.flush()
+            server = self.start("--set", f"core.map.file={core_map.name}", ready="muster: ready, bootstrap.servers=10.77.0.2:9092\n")
+        self.assertIn(f"muster: worker 0: CPU {cpus[-1]}, queue 0, node 5, port 9092, shards 0-9, adaptive\n", server.seen)
+        self.assertIn("muster: worker 1: CPU any, queue none, node 3, port 40000, shards 10-49, adaptive\n", server.seen)
+        self.assertIn(", 1 queue, RSS off, steered by handover between workers,", server.seen)
+        end = time.monotonic() + 10
+        while "muster-house" not in (threads := self.affinity(server)):  # it names itself once it runs
+            self.assertLess(time.monotonic(), end, threads)
+            time.sleep(0.01)
+        self.assertEqual((threads["muster"], threads["muster-house"]), (str(cpus[-1]), str(cpus[0])), threads)
+        if len(cpus) == 2:
+            self.assertEqual(threads["rte-worker-1"], str(cpus[0]), "off the CPU of the other")
+        server.link_up()
+        done = subprocess.run(server.inside(sys.executable, "-c", ASK_NODES, f"{TOP}/tests/wire", "[9092, 40000]"), capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (0, "[(3, 40000), (5, 9092)]\n" * 2 + "[9092, 40000]\n"), done.stderr)
+
+    def test_a_map_that_cannot_be_starts_nothing(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as core_map:
+            core_map.write("[worker 0]\nqueue = 0\nnuma = 31\n")
+            core_map.flush()
+            server = self.start("--set", f"core.map.file={core_map.name}", ready=None)
+            self.assertEqual(server.ends(20)[0], 2)
+            self.assertRegex(server.rest(), rf"^muster: {core_map.name}:3: worker 0: numa: there is no NUMA node 31 with CPUs here; [^\n]*\n$")
 
 
 if __name__ == "__main__":
